@@ -1,4 +1,4 @@
-"""Memory left beside what a step needs, and what engines set aside of it."""
+"""Memory left beside a step, and the share that engines set aside."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from rooflines.sweep.step_sweep import StepCase
 
 SET_ASIDE = f"engines set aside {percent(float(1 - USUAL_UTILIZATION))}"
-"""Share of the memory that engines leave by default, in words."""
+"""Memory share that engines leave by default, in words."""
 
 NOTHING_SET_ASIDE = f"with nothing set aside: {SET_ASIDE} (--engine vllm has its pool)"
 """Clause on what the exact need leaves out."""
 
 
 def usual_batch(case: StepCase, context: int) -> int | None:
-    """Largest batch in the share of the memory that engines use by default [1].
+    """Largest batch in the memory that engines use by default [1].
 
     None: an engine is asked for, whose pool decides, or the capacity is unknown.
 
     Args:
         case: The case.
-        context: Tokens of a sequence [1].
+        context: Tokens per sequence [1].
     """
     if case.started is not None:
         return None
@@ -45,7 +45,7 @@ def head_room(free_bytes: float, share: float, batch: int, per_chip: str) -> str
         free_bytes: Memory that is left on a chip [byte].
         share: The same over its capacity [1].
         batch: Batch in the share that engines use, as `usual_batch` [1].
-        per_chip: Phrase after an amount of one of several chips.
+        per_chip: Phrase after an amount per chip.
     """
     holds = f"B up to {batch:,}" if batch else "no batch fits"
     return f"{si(free_bytes, 'B')}{per_chip} ({percent(share)}); {SET_ASIDE}: {holds}"
@@ -63,7 +63,7 @@ def largest_text(batch: int | None) -> str:
 
 
 def table_notes(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Note on the largest batches of a table, which fill the memory, unless engines decide.
+    """Note on largest batches in a table, which fill the memory, unless engines decide.
 
     Args:
         rows: Rows with `max_B`, and `engine` where one is asked for.

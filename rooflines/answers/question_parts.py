@@ -279,7 +279,7 @@ def _best_of_each(
 
 
 RATE_SUFFIXES = ("", SERIALIZED_BASIS.suffix, ESTIMATE_BASIS.suffix)
-"""Suffixes of rates that a table on each row's own basis replaces."""
+"""Rate suffixes that a table on each row's own basis replaces."""
 
 SERIALIZED_NOTE = (
     "Serialized: chips without a calibration, kernels at their bounds, one after another. "
@@ -287,7 +287,7 @@ SERIALIZED_NOTE = (
 )
 
 USD_RATE = "usd_per_mtok_trained"
-"""Column with the cost of a million tokens trained, on the basis [USD]."""
+"""Column with USD per million tokens trained, on the basis."""
 
 
 def _ranked_training(
@@ -302,7 +302,7 @@ def _ranked_training(
 
     Args:
         rows: A row a chip.
-        basis: Basis of the table.
+        basis: The table's basis.
         searches: Questions, whose words may ask for the cheapest.
         catalogues: Chips with their prices.
     """

@@ -78,9 +78,9 @@ class ServingAnswer(StepAnswer):
         waiting: Measured TTFT over the estimate of a prompt on idle chips with as many requests in
             flight: `engine`, `p10` and `p90` [1]; None: no run tells.
         engine: Pool of the serving engine that is asked for; None: none is.
-        usual_batch: Largest batch in the share of the memory that engines use [1]; None: an engine
-            is asked for, or the capacity is unknown.
-        free_bytes: Capacity of a chip less weights and KV cache, at least 0 [byte]; None: unknown.
+        usual_batch: Largest batch in the memory that engines use [1]; None: an engine is asked for,
+            or the capacity is unknown.
+        free_bytes: A chip's capacity less weights and KV cache, at least 0 [byte]; None: unknown.
         free_share: The same over the capacity [1].
         stages: Pipeline stages: `layers` of the largest, `micro_batches` on the way, `sequences` in
             each [1], `hops_s`, what hops add to a token [s]; None: there is one stage.

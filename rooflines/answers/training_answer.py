@@ -16,7 +16,7 @@ from rooflines.solvers.training_limits import DP_TP_MIX
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.answers.training_remedies import Remedies
+    from rooflines.answers.plan_remedies import Remedies
 
 PASSES = {
     "fwd": "forward",
@@ -239,8 +239,10 @@ class TrainingAnswer(StepAnswer):
         if remedies.plans[:1] and remedies.plans[0].lever == "plan":
             yield Section("What would fit, in place of the split:", lines)
             return
-        none = f"No plan of {remedies.tried} fits as it is; the leanest, {remedies.leanest_text()}."
-        title = f"{none} What would fit, in place of the split:" if lines else none
+        misfit = (
+            f"No plan of {remedies.tried} fits as it is; the leanest, {remedies.leanest_text()}."
+        )
+        title = f"{misfit} What would fit, in place of the split:" if lines else misfit
         yield Section(title, lines)
 
     def _is_unsaid(self, threshold: Mapping[str, Any]) -> bool:

@@ -1,14 +1,14 @@
-"""Training plans that fit, where those of a question do not; each is computed first."""
+"""Search for training plans that fit, where a typed one does not; each is computed first."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from rooflines.answers.plan_remedies import Remedies, Remedy
 from rooflines.answers.question import question_sweep
 from rooflines.answers.training_answer import TrainingAnswer
 from rooflines.answers.typed_options import typed_options
-from rooflines.basics.text import counted, seconds, si
 from rooflines.config.model_fields import MAX_CHIPS
 from rooflines.evaluation.row_frames import StepTable
 from rooflines.hardware.support import default_route, host_link, interconnects
@@ -43,57 +43,9 @@ LIGHTER = ("none", "selective")
 """Less recomputation than in full."""
 
 COLUMNS = ("split", "chips", "fits", "footprint_bytes", "state_bytes", "saved_bytes")
-"""Columns behind a remedy, besides the times."""
+"""Remedy columns, besides the times."""
 
 TIMES = ("t_upper_s", "t_serial_s", "t_estimate_s")
-
-
-class Remedy(NamedTuple):
-    """Plan that fits.
-
-    Attributes:
-        lever: What is changed.
-        row: Its row: `COLUMNS` and `TIMES`.
-    """
-
-    lever: str
-    row: Mapping[str, Any]
-
-    @property
-    def split(self) -> str:
-        """Plan's name, as `--split` takes it."""
-        return str(self.row["split"])
-
-    @property
-    def text(self) -> str:
-        """Memory and time of a step."""
-        row = self.row
-        estimate = row["t_estimate_s"]
-        time = seconds(row["t_serial_s"] if estimate is None else estimate)
-        pace = " serialized" if estimate is None else ""
-        chips = counted(row["chips"], "chip")
-        return f"{chips}, {si(row['footprint_bytes'], 'B')} per chip, {time} a step{pace}"
-
-
-class Remedies(NamedTuple):
-    """Plans that fit in place of one that does not.
-
-    Attributes:
-        leanest: Row of the plan that needs the least memory on the given chips.
-        tried: Plans tried on them [1].
-        plans: Those that fit, by lever.
-    """
-
-    leanest: Mapping[str, Any]
-    tried: int
-    plans: Sequence[Remedy]
-
-    def leanest_text(self) -> str:
-        """Leanest plan, its bytes and where they go."""
-        row = self.leanest
-        states, saved = (si(row[f"{part}_bytes"], "B") for part in ("state", "saved"))
-        held = f"{states} of weights, gradients and optimizer states, {saved} of activations"
-        return f"{row['split']}: {si(row['footprint_bytes'], 'B')} per chip, {held}"
 
 
 def remedies_of(sweep: ModelSweep, chips: int) -> Remedies | None:
@@ -101,7 +53,7 @@ def remedies_of(sweep: ModelSweep, chips: int) -> Remedies | None:
 
     Args:
         sweep: Sweep over one plan, whose keys all plans share unless a lever changes them.
-        chips: Chips of the question [1].
+        chips: Given chips [1].
 
     Returns:
         None: no plan could be tried.
@@ -149,7 +101,7 @@ def _best(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
 
 
 def _rows(sweep: ModelSweep, chips: int, changes: Mapping[str, object]) -> list[dict[str, Any]]:
-    """Rows of a few layouts on a number of chips, with other keys; empty: none is possible."""
+    """Rows by layout on given chips, with other keys; empty: none is possible."""
     (name,) = sweep.config.chips
     entry = sweep.chips[name]
     route = default_route(entry, chips) if chips > 1 else None
@@ -184,13 +136,13 @@ def _layouts(sweep: ModelSweep, chips: int) -> Iterator[TrainingPlan]:
 def remedies_for(
     question: Question, catalogues: QuestionCatalogues, options: Mapping[str, Any], chips: int
 ) -> Remedies | None:
-    """Plans that fit in place of those of a question, as `remedies_of`.
+    """Plans that fit in place of a typed one, as `remedies_of`.
 
     Args:
         question: One chip, a model and its sizes.
         catalogues: What can be named.
         options: Those typed, as words and apart; the split may be every split.
-        chips: Chips of the question [1].
+        chips: Given chips [1].
     """
     single = replace(question, notes=[], sizes={**question.sizes}, count=None)
     keys = [keys for keys in question.splits if isinstance(keys, dict)]
