@@ -54,5 +54,5 @@ class Remedies(NamedTuple):
         """Leanest plan, its bytes and where they go."""
         row = self.leanest
         states, saved = (si(row[f"{part}_bytes"], "B") for part in ("state", "saved"))
-        held = f"{states} of weights, gradients and optimizer states, {saved} of activations"
-        return f"{row['split']}: {si(row['footprint_bytes'], 'B')} per chip, {held}"
+        parts = f"{states} of weights, gradients and optimizer states, {saved} of activations"
+        return f"{row['split']}: {si(row['footprint_bytes'], 'B')} per chip, {parts}"
