@@ -20,7 +20,6 @@ from rooflines.basics.numbers import number, whole
 from rooflines.basics.quantities import quantity
 from rooflines.basics.text import counted, percent, seconds, si, significant
 from rooflines.config.model_fields import MAX_CHIPS, cached_share
-from rooflines.evaluation.footprints import Footprint
 from rooflines.hardware.entry_forms import validate_entry
 from rooflines.models.split import Split
 from rooflines.serving.deployments import (
@@ -778,18 +777,13 @@ def _row(
 
 
 def _footprint(deployment: Deployment) -> dict[str, float | None]:
-    """Memory on the fullest chip of a server when answers end, as columns of tables [byte].
-
-    Weights and KV cache apart are those of servers without pipeline stages.
-    """
+    """Memory on the fullest chip of a server when answers end, as columns of tables [byte]."""
     case, total = deployment.decode.case, deployment.memory_bytes
     capacity = case.machine.level.capacity_bytes
-    weights = None
-    if case.split.stages == 1:
-        weights = float(Footprint.from_case(case, case.split).weights)
+    weights = deployment.decode.fullest_weights(deployment.batch)
     return {
         "weights_footprint_bytes": weights,
-        "kv_cache_footprint_bytes": None if weights is None else total - weights,
+        "kv_cache_footprint_bytes": total - weights,
         "footprint_bytes": total,
         "footprint_share": None if capacity is None else total / float(capacity),
     }

@@ -15,7 +15,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.config.axis_sizes import Sizes
 from rooflines.dictionary.columns import ESTIMATE_SUFFIX, EXACT_BATCH
 from rooflines.evaluation.chosen_rows import ChosenRows
-from rooflines.evaluation.footprints import largest_fitting_batch
+from rooflines.evaluation.footprints import largest_fitting_batch, stage_footprints
 from rooflines.hardware.support import default_route, interconnects
 from rooflines.models.memory import kv_cache_elements
 from rooflines.models.split import Split
@@ -26,8 +26,10 @@ from rooflines.theory.network import PAIR, parse_axes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from fractions import Fraction
 
     from rooflines.config.model_fields import Request
+    from rooflines.evaluation.footprints import Footprint
     from rooflines.models.architecture import Shape
     from rooflines.sweep.step_sweep import ModelSweep, StepCase
 
@@ -133,6 +135,21 @@ class Server:
     def chips(self) -> int:
         """Chips, tp * pp * dp [1]."""
         return self.case.split.chips
+
+    def fullest_weights(self, batch: float) -> float:
+        """Weights on the fullest chip, with a batch whose answers end [byte].
+
+        Args:
+            batch: Sequences on all replicas [1].
+        """
+        full, local = _cache_elements(self.case, self.request)
+        sequences = max(1, math.floor(batch / self.split.dp))
+
+        def held(footprint: Footprint) -> Fraction:
+            units = footprint.units
+            return footprint.weights + units.unit * units.sequence_units(full, local) * sequences
+
+        return float(max(stage_footprints(self.case), key=held).weights)
 
     def tpot(self, basis: str, batch: int, *, mixed: bool) -> float:
         """Mean token time at an evaluated batch [s].
@@ -459,11 +476,16 @@ def _max_batch(row: Mapping[str, Any]) -> tuple[int, bool]:
     return most, exact is not None and most < min(exact, MAX_BATCH)
 
 
-def _exact_batch(case: StepCase, request: Request) -> int:
-    """Largest batch whose KV cache fits when answers end, by the exact need [1]."""
+def _cache_elements(case: StepCase, request: Request) -> tuple[int, int]:
+    """Cache elements per sequence when its answer ends, in full layers and in others [1]."""
     shape, context = case.workload.resident_shape, request.input + request.output
     full, local = (kv_cache_elements(shape, context, local=is_local) for is_local in (False, True))
-    batch = largest_fitting_batch(case, full, local)
+    return full, local
+
+
+def _exact_batch(case: StepCase, request: Request) -> int:
+    """Largest batch whose KV cache fits when answers end, by the exact need [1]."""
+    batch = largest_fitting_batch(case, *_cache_elements(case, request))
     return MAX_BATCH if batch is None else min(batch * case.split.dp, MAX_BATCH)
 
 
