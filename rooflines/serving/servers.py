@@ -145,11 +145,11 @@ class Server:
         full, local = _cache_elements(self.case, self.request)
         sequences = max(1, math.floor(batch / self.split.dp))
 
-        def held(footprint: Footprint) -> Fraction:
+        def stage_bytes(footprint: Footprint) -> Fraction:
             units = footprint.units
             return footprint.weights + units.unit * units.sequence_units(full, local) * sequences
 
-        return float(max(stage_footprints(self.case), key=held).weights)
+        return float(max(stage_footprints(self.case), key=stage_bytes).weights)
 
     def tpot(self, basis: str, batch: int, *, mixed: bool) -> float:
         """Mean token time at an evaluated batch [s].

@@ -1,4 +1,4 @@
-"""Opening state of the explorer: the chips, layers, models and splits that a run is about."""
+"""Opening state for the explorer: chips, layers, models and splits that a run is about."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.step_sweep import ModelSweep
 
 MODEL = "model"
-"""Subject of the explorer for steps of a model."""
+"""Explorer subject for model steps."""
 
 PLANS = "plans"
 """Chart kind that compares training plans."""
@@ -30,21 +30,21 @@ MAX_PLANS = 8
 """Maximum leading plans that the page offers [1]."""
 
 MAX_CHIPS = 4
-"""Maximum chips in the opening state of a run with more [1]; the page's menu has all."""
+"""Maximum chips in the opening state if a run has more [1]; the page's menu has all."""
 
 
 def run_chips(names: Iterable[str], defaults: Sequence[str]) -> list[str]:
-    """Order a run's chips for a page: chips of its own, then the page's defaults, then others."""
+    """Order a run's chips for a page: its own, then the page's defaults, then others."""
     listed = [*dict.fromkeys(names)]
-    own = [name for name in listed if name not in chip_entries()]
-    return [*dict.fromkeys([*own, *(name for name in defaults if name in listed), *listed])]
+    unlisted = [name for name in listed if name not in chip_entries()]
+    return [*dict.fromkeys([*unlisted, *(name for name in defaults if name in listed), *listed])]
 
 
 def leading_plans(families: Iterable[Path]) -> list[str]:
     """Training plans that fit, as the first chart that compares plans orders them.
 
     Args:
-        families: Folders of chart kinds.
+        families: Chart folders by kind.
     """
     for family in families:
         if family.name == PLANS:
@@ -57,15 +57,15 @@ def leading_plans(families: Iterable[Path]) -> list[str]:
 def opening_state(
     recipes: Sequence[JSON], matmuls: JSON, steps: JSON, leading: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Address settings of the explorer's first state.
+    """Address settings for the explorer's first state.
 
     A setting that the run shares with the page's defaults is left out, so that a run over the
     whole catalogue opens as the catalogue does.
 
     Args:
-        recipes: Recipes of the run's sweeps, in the config's order.
-        matmuls: The page's data of matmuls: what its menus offer.
-        steps: The page's data of model steps.
+        recipes: Recipes for the run's sweeps, in the config's order.
+        matmuls: The page's matmul data: what its menus offer.
+        steps: The page's step data.
         leading: Training plans by name, best first.
     """
     swept = [recipe for recipe in recipes if "sweep" in recipe and "operation" in recipe["config"]]
@@ -93,7 +93,7 @@ def _is_matmul(sweep: object) -> bool:
 
 
 def _matmul(sweep: Sweep, matmuls: JSON) -> dict[str, str]:
-    """Dtypes, layer and batch of an operation sweep."""
+    """Dtypes, layer and batch from an operation sweep."""
     defaults, menu = matmuls["page"]["defaults"], [dtype["name"] for dtype in matmuls["dtypes"]]
     state = {"dtypes": _offered(sweep.combinations, menu, menu[0])}
     layers = [(shape.sizes["D"], shape.sizes["F"]) for shape in sweep.config.shapes or ()]
@@ -108,7 +108,7 @@ def _matmul(sweep: Sweep, matmuls: JSON) -> dict[str, str]:
 def _step(
     sweep: ModelSweep, matmuls: JSON, steps: JSON, leading: Sequence[str], chip: str
 ) -> dict[str, str]:
-    """Model, phase, format, split and sizes of a sweep over steps of models."""
+    """Model, phase, format, split and sizes from a sweep over model steps."""
     config, defaults = sweep.config, matmuls["page"]["defaults"]
     phase = DECODE if DECODE in config.phase else config.phase[0]
     training = phase == TRAIN
@@ -134,14 +134,14 @@ def _step(
 
 
 def _offered(names: Iterable[str], menu: Collection[str], default: str = "") -> str:
-    """First of the run's names that a menu offers; empty if none, or if the default is one."""
+    """First run name that a menu offers; empty if none, or if the default is one."""
     chosen = [name for name in names if name in menu]
     return "" if default in chosen or not chosen else chosen[0]
 
 
 def _near(default: int, sizes: Iterable[int]) -> str:
-    """Size of the run nearest to a default; empty if the run's sizes reach over the default."""
-    known = [*sizes]
-    if not known or min(known) <= default <= max(known):
+    """Run size nearest to a default; empty if the run's sizes reach over the default."""
+    values = [*sizes]
+    if not values or min(values) <= default <= max(values):
         return ""
-    return str(min(known, key=lambda size: abs(size - default)))
+    return str(min(values, key=lambda size: abs(size - default)))

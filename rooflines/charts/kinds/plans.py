@@ -107,8 +107,8 @@ def _bars(plans: pl.DataFrame) -> pl.DataFrame:
     """Bars with their texts, from the top row down."""
     row = pl.int_range(pl.len())
     texts = [
-        f"{seconds(time)} · {si(held, 'B')}"
-        for time, held in plans.select(SERIAL, MEMORY_BYTES).iter_rows()
+        f"{seconds(time)} · {si(peak, 'B')}"
+        for time, peak in plans.select(SERIAL, MEMORY_BYTES).iter_rows()
     ]
     return plans.select(
         "split",
