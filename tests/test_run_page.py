@@ -9,6 +9,7 @@ import rooflines
 from rooflines import charts
 from rooflines.answers.claims import broken
 from rooflines.charts.kinds.plans import MAX_ROWS
+from rooflines.site.explorer import DEFAULT_CHIPS
 from rooflines.site.opening import opening_state, run_chips
 from rooflines.sweep.recipes import recipe_of
 
@@ -89,6 +90,15 @@ def test_a_run_that_has_what_the_page_shows_by_default_opens_as_the_catalogue():
     sweep = {key: value for key, value in MATMUL.items() if key != "shapes"}
     sweep |= {"grid": grid, "dtypes": ["fp8-out-bf16", "bf16"], "chips": DEFAULTS}
     assert opening({"sweeps": {"s": sweep}}) == {}
+
+
+def test_the_default_config_opens_as_the_catalogue():
+    page = PAGE | {
+        "default_chips": DEFAULT_CHIPS,
+        "chips": [{"id": name} for name in DEFAULT_CHIPS],
+    }
+    recipes = [recipe_of(sweep) for sweep in rooflines.load_config().sweeps.values()]
+    assert opening_state(recipes, page, STEPS) == {}
 
 
 def test_a_run_over_a_model_opens_on_its_step_with_a_split_that_runs_there():

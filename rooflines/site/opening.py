@@ -69,6 +69,7 @@ def opening_state(
         leading: Training plans by name, best first.
     """
     swept = [recipe for recipe in recipes if "sweep" in recipe and "operation" in recipe["config"]]
+    swept.sort(key=lambda recipe: not _has_defaults(recipe, matmuls))
     sweep = next((sweep for sweep in map(sweep_of, swept) if _is_matmul(sweep)), None)
     served = [recipe for recipe in recipes if "sweep" in recipe and "models" in recipe]
     sweep = sweep or next(map(sweep_of, served), None)
@@ -85,6 +86,14 @@ def opening_state(
     else:
         state |= _step(sweep, matmuls, steps, leading, chips[0])
     return {name: value for name, value in state.items() if value}
+
+
+def _has_defaults(recipe: JSON, matmuls: JSON) -> bool:
+    """Check that a sweep has the page's default chips and layer."""
+    defaults, shapes = matmuls["page"]["defaults"], recipe["config"].get("shapes") or ()
+    layers = {(shape.get("D"), shape.get("F")) for shape in shapes}
+    has_chips = {*matmuls["default_chips"]} <= recipe["chips"].keys()
+    return has_chips and (defaults["D"], defaults["F"]) in layers
 
 
 def _is_matmul(sweep: object) -> bool:
