@@ -319,7 +319,7 @@ def test_a_run_has_tables_thresholds_a_summary_a_workbook_and_a_site(tmp_path):
     ]
     data = metadata_of(tmp_path / "thresholds.parquet")
     page = threshold_data(thresholds, data["columns"])
-    assert (page["sweep"], page["axis"], len(page["rows"])) == ("s0", "S", 8)
+    assert (page["sweep"], page["axis"], len(page["rows"])) == ("s0", "S", 12)
     inputs: dict[str, list[Path]] = {"thresholds": [tmp_path / "thresholds.parquet"]}
     inputs |= {name: [] for name in ("charts", "models", "measured", "timings")}
     write_site(planned.spec("bundle"), tmp_path / "bundle", inputs)

@@ -63,7 +63,9 @@ def test_the_results_are_those_that_are_listed(swept):
     listed = {name.split("/")[0] for outputs, _ in declared() for name in outputs}
     of_measurements = {name for name in listed if name.startswith("measured")}
     assert len(of_measurements) == 3
-    assert made == (listed | {"logs", ".made"}) - of_measurements
+    of_traces = {name for name in listed if name.startswith("trace")}
+    assert "traces" in of_traces
+    assert made == (listed | {"logs", ".made"}) - of_measurements - of_traces
 
 
 def test_the_example_config_runs_with_the_command_below_it(tmp_path, repository, snakemake):

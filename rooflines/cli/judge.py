@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import polars as pl
 
+from rooflines.answers.training_runs import is_training_table, run_errors, training_runs
 from rooflines.basics.errors import RooflinesError, check_choice
 from rooflines.basics.files import read_csv
 from rooflines.basics.text import counted, significant
@@ -20,7 +21,6 @@ from rooflines.fits.calibration_files import (
 )
 from rooflines.measured.judged_plans import LIMITS_S, choice_errors
 from rooflines.measured.judgement import judge_set
-from rooflines.measured.training_runs import is_training_table, run_errors, training_runs
 from rooflines.serving.servers import ESTIMATE_KEY
 
 if TYPE_CHECKING:

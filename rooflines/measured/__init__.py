@@ -7,7 +7,7 @@ Compare:
 
 Judge: `judgement` has errors, band coverage and the order within pairs; `judged_plans` has choices
 among deployments, by step fits from `unseen_models`; `below` lists timings below the bound by
-collection; `training_runs` judges training steps.
+collection. `answers.training_runs` judges training steps.
 
 Logs: `engine_logs` reads a serving engine's log, `logged_steps` takes the median of its steady
 lines, and `log_question` asks for the bound and the estimate.
