@@ -465,7 +465,7 @@ def test_several_wrong_limits_are_said_at_once_with_one_line_that_runs(capsys):
 
 def test_missing_parts_are_said_at_once(capsys):
     message = refused(capsys, "serve", "llama-3.1-70b", "isl=0")
-    for part in ("chip is missing", "isl is '0'", "osl is missing"):
+    for part in ("chip is missing", "isl is '0'"):
         assert part in message
 
 
@@ -538,7 +538,11 @@ def test_a_plan_with_pipeline_stages_has_the_rows_of_requests(capsys):
     words = ("explain", "h100-sxm", "llama-3.1-70b", "bf16", "isl=8192", "osl=1024", "tp8-pp2")
     network = ("--network", "nvlink,infiniband")
     (row,) = json.loads(said(capsys, *words, f"B={batch}", *network, "--json"))["rows"]
-    pairs = {"t_estimate_s": "tpot_s", "ttft_s": "ttft_lower_s", "footprint_bytes": "memory_bytes"}
+    pairs = {
+        "t_estimate_s": "tpot_s",
+        "ttft_s": "ttft_lower_s",
+        "footprint_bytes": "footprint_bytes",
+    }
     for column, shown in pairs.items():
         assert row[column] == float(plan[shown])
     assert batch <= row["max_B"]
@@ -565,7 +569,9 @@ def test_the_pool_of_an_engine_ends_batches(capsys):
     (row,) = table(capsys, *one, "--engine", "vllm")
     assert float(pool["2 x tp2"]["batch"]) == int(float(row["concurrency"]))
     assert pool["2 x tp2"]["limit"] == "pool"
-    assert all(float(pool[name]["batch"]) < float(exact[name]["batch"]) for name in pool)
+    shared = pool.keys() & exact.keys()  # stages are tried where memory ends a server
+    assert "2 x tp2" in shared
+    assert all(float(pool[name]["batch"]) < float(exact[name]["batch"]) for name in shared)
 
 
 def test_replicas_of_dense_models_are_servers_of_their_own():

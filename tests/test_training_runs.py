@@ -26,7 +26,7 @@ def path(step, tmp_path_factory):
     estimate_s, bound_s = step["t_estimate_s"], step["t_lower_s"]
     shape = "llama-3.1-8b,h100-sxm,8,fp8,64,4096,megatron-bridge,26.08"
     lines = [f"{shape},{seconds}" for seconds in (estimate_s, 1.05 * estimate_s, 0.5 * bound_s)]
-    lines.append("llama-3.1-8b,h100-sxm,12,bf16,24,4096,torchtitan,,10")
+    lines.append("llama-3.1-8b,h100-sxm,13,bf16,26,4096,torchtitan,,10")
     file.write_text("\n".join([HEAD, *lines]) + "\n", encoding="utf-8")
     return file
 

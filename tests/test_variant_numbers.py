@@ -39,7 +39,7 @@ SETTABLE: dict[str, float] = {
     "memory.hbm.bus_bits": 4096,
     "memory.hbm.pin_bits_per_s": 4e9,
     "networks.ici.bytes_per_s": 2e10,
-    **{f"networks.ici.{key}": 8 for key in ("links", "domain", "ring_multiple")},
+    **{f"networks.ici.{key}": 8 for key in ("links", "domain", "ring_multiple", "pod")},
     **{f"networks.ici.{key}_s": 1e-6 for key in ("hop_latency", "typical_hop_latency")},
     "power.watts": 300,
 }
