@@ -379,7 +379,10 @@ def test_only_addresses_of_the_web_become_links():
 
 def test_no_template_turns_escaping_off():
     folder = Path(pages.__file__).parent / "templates"
-    assert set(TEMPLATES.list_templates()) == {*PAGES, "layout.html", "macros.html"}
+    assert set(TEMPLATES.list_templates()) == {
+        *PAGES,
+        *("layout.html", "macros.html", "traces.html"),
+    }
     for name in TEMPLATES.list_templates():
         assert not re.search(r"safe|autoescape|Markup", (folder / name).read_text()), name
     assert TEMPLATES.autoescape is True

@@ -20,7 +20,7 @@ COLUMN = """(name) => {
 def test_controls_of_the_table_are_in_its_address(visit):
     page = visit().open("data.html")
     for order in ("ascending", "descending"):
-        page.get_by_role("button", name="critical", exact=True).click()
+        page.get_by_role("button", name="compute-bound from", exact=True).click()
         page.wait_for_selector(f"th[aria-sort={order}]")
         texts = page.evaluate(COLUMN, "critical")
         numbers = [int(text.replace(",", "")) for text in texts if text[:1].isdecimal()]
@@ -28,9 +28,9 @@ def test_controls_of_the_table_are_in_its_address(visit):
         assert numbers == sorted(numbers, reverse=order == "descending")
         assert not any(text[:1].isdecimal() for text in texts[len(numbers) :])  # last either way
     page.get_by_label("share").select_option("0.9")
-    expect(page.locator("#count")).to_have_text("6 of 12 rows.")
+    expect(page.locator("#count")).to_have_text("14 of 28 rows.")
     page.get_by_label("Find").fill("small never")
-    expect(page.locator("#count")).to_have_text("3 of 12 rows.")
+    expect(page.locator("#count")).to_have_text("7 of 28 rows.")
     assert page.url.endswith("#sort=-critical&share=0.9&find=small+never")
     page.get_by_label("Find").fill("nothing like it")
     page.wait_for_selector("#empty:visible")

@@ -208,10 +208,12 @@ const ROOFLINES = (() => {
   }
 
   // The address after # is the state, so a skip link must not put its target there.
-  document.querySelector(".skip").addEventListener("click", (event) => {
-    event.preventDefault();
-    $("main").focus();
-  });
+  for (const link of document.querySelectorAll(".skip")) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      document.querySelector(link.getAttribute("href")).focus();
+    });
+  }
 
   return {
     $, put, load, make, refill, fillMenu, makeMenu, tableParts, sortRows, readAddress, addressWith,

@@ -109,7 +109,8 @@ document.addEventListener("DOMContentLoaded", async () => {
     const options = values.map((value) =>
       ({ value: String(value), text: String(value ?? "none") }));
     const chosen = isOption(name) ? setting(name) : "";
-    return makeMenu(name, columns[columnIndex[name]].head, [{ value: "", text: "all" }, ...options], chosen);
+    const { head } = columns[columnIndex[name]];
+    return makeMenu(name, head, [{ value: "", text: "all" }, ...options], chosen);
   }
 
   followAddress(async () => {
