@@ -22,7 +22,10 @@ PAGE: dict[str, Any] = {
 }
 STEPS: dict[str, Any] = {
     "models": [{"id": "gpt-oss-120b"}, {"id": "qwen3-32b"}],
-    "skipped": [{"chip": "b200", "split": "tp8"}],
+    "skipped": [
+        {"chip": "b200", "split": "tp8"},
+        {"chip": "b200", "model": "gpt-oss-120b", "split": "tp4"},
+    ],
     "choices": {
         "serve": {
             "model": 0,
@@ -117,6 +120,12 @@ def test_a_run_over_a_model_opens_on_its_step_with_a_split_that_runs_there():
 def test_a_training_run_opens_on_the_plan_that_leads():
     state = opening({"model-sweeps": {"s": TRAINED}}, ["tp8", "tp2-dp4", "dp8"])
     assert (state["phase"], state["plan"], state["B"]) == ("train", "tp2-dp4", "16")
+
+
+def test_a_layer_with_one_size_in_the_grid_and_a_chip_off_the_page_leave_the_defaults():
+    sweep = MATMUL | {"grid": {"B": [1, 64], "D": [4096]}, "shapes": [{"name": "up", "F": 16384}]}
+    assert opening({"sweeps": {"s": sweep}, "chips": OWN_CHIP})["D"] == "4096"
+    assert opening({"model-sweeps": {"s": SERVED | {"chips": ["h200-sxm"]}}}) == {}
 
 
 def test_chips_of_a_run_come_before_the_defaults_of_a_page():

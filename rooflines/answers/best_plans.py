@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from rooflines.basics.errors import RooflinesError, at_path, check_choice
+from rooflines.basics.numbers import divisors
 from rooflines.basics.text import counted, si, whole_percent
 from rooflines.config.model_fields import MAX_CHIPS
 from rooflines.hardware.support import host_link, missing_peak_reason, need_of
@@ -17,7 +18,6 @@ from rooflines.solvers.plan_search import (
     SEARCHED,
     PlanEvaluator,
     PlanSpace,
-    divisors,
     plan_order,
     search,
 )

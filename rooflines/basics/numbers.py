@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 from functools import cache
@@ -82,6 +83,17 @@ def whole(value: object, *, minimum: int = 1, maximum: int = MAX_SIZE) -> int:
             "", f"is {quote(value)}, which is more than {maximum:,}", fix, value=value
         )
     return int(result)
+
+
+def divisors(number: int) -> list[int]:
+    """Divisors of a number, ascending."""
+    low = [size for size in range(1, math.isqrt(number) + 1) if number % size == 0]
+    return sorted({*low, *(number // size for size in low)})
+
+
+def rounded(value: float, digits: int) -> float:
+    """Value to a number of significant digits."""
+    return float(f"{value:.{digits}g}")
 
 
 def first(holds: Callable[[int], bool], low: int, high: int, guess: float = 0.0) -> int:

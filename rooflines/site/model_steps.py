@@ -57,6 +57,9 @@ MICRO_BATCH_EXPERTS = "micro_batch_experts"
 SKIPPED = ("chip", "model", "split", "dtypes", "reason")
 """Fields of a skipped row on the page."""
 
+SHARED_AXES = "several parallelisms share torus axes: rooflines train maps them"
+"""Reason of skipped training plans on a torus."""
+
 Machines = dict[tuple[str, str, str | None], dict[str, Any]]
 """Machines by chip, memory level and network."""
 
@@ -110,7 +113,8 @@ NOTHING = EarlierSteps({"machines": [], "models": []}, ())
 def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> JSON:
     """Steps of sweeps over the same models, each sweep with distinct phases.
 
-    Those with pipeline stages are left out: a page adds up kernels.
+    Those with pipeline stages are left out: a page adds up kernels. So are training plans that map
+    several parallelisms onto a torus, whose collectives share its axes: they are `skipped`.
 
     Args:
         sweeps: The sweeps.
@@ -122,9 +126,12 @@ def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> 
     """
     machines: Machines = {}
     by_model: dict[str, list[StepCase]] = {}
+    mapped: list[StepCase] = []
     for block in (block for sweep in sweeps for block in sweep.blocks):
         if not is_pipelined(block.cases[0]):
-            by_model.setdefault(block.cases[0].name, []).extend(block.cases)
+            cases = [case for case in block.cases if not _shares_axes(case)]
+            by_model.setdefault(block.cases[0].name, []).extend(cases)
+            mapped += [case for case in block.cases if _shares_axes(case)]
     skipped = (row for sweep in sweeps for row in sweep.skipped)
     return {
         "models": [
@@ -136,8 +143,20 @@ def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> 
         "skipped": [
             {**{name: getattr(row, name) for name in SKIPPED}, "reason": str(row.reason)}
             for row in skipped
+        ]
+        + [
+            {"chip": chip, "model": "", "split": split, "dtypes": "", "reason": SHARED_AXES}
+            for chip, split in dict.fromkeys((case.chip, case.split.name) for case in mapped)
         ],
     }
+
+
+def _shares_axes(case: StepCase) -> bool:
+    """Check for a training plan with several parallelisms on a torus."""
+    if not isinstance(case, TrainingCase) or case.mapping is None:
+        return False
+    plan = case.plan
+    return plan.ep > 1 or sum(chips > 1 for chips in (plan.tp, plan.cp, plan.dp, plan.pp)) > 1
 
 
 def split_data(split: Parallelism) -> JSON:

@@ -78,6 +78,8 @@ def opening_state(
     defaults = matmuls["default_chips"]
     offered = {chip["id"] for chip in matmuls["chips"]}
     chips = [chip for chip in sweep.chips if chip in offered]
+    if not chips:
+        return {}
     if len(chips) > MAX_CHIPS:
         chips = run_chips(chips, defaults)[:MAX_CHIPS]
     state = {"chips": "" if chips == [*defaults] else ",".join(chips)}
@@ -105,7 +107,8 @@ def _matmul(sweep: Sweep, matmuls: JSON) -> dict[str, str]:
     """Dtypes, layer and batch from an operation sweep."""
     defaults, menu = matmuls["page"]["defaults"], [dtype["name"] for dtype in matmuls["dtypes"]]
     state = {"dtypes": _offered(sweep.combinations, menu, menu[0])}
-    layers = [(shape.sizes["D"], shape.sizes["F"]) for shape in sweep.config.shapes or ()]
+    shapes = [shape.sizes for shape in sweep.config.shapes or ()]
+    layers = [(sizes["D"], sizes["F"]) for sizes in shapes if {"D", "F"} <= sizes.keys()]
     if layers and (defaults["D"], defaults["F"]) not in layers:
         state |= {name: str(size) for name, size in zip("DF", layers[0], strict=True)}
     state["B"] = _near(defaults["B"][MATMUL], dimension_sizes(sweep, "B"))
@@ -123,14 +126,20 @@ def _step(
     training = phase == TRAIN
     choices = steps["choices"]["train" if training else "serve"]
     models = [model["id"] for model in steps["models"]]
-    skipped = {row.get("split") for row in steps["skipped"] if row.get("chip") in {None, "", chip}}
+    model = _offered(sweep.models, models, models[choices["model"]])
+    place = {"chip": chip, "model": model or models[choices["model"]]}
+    skipped = {
+        row.get("split")
+        for row in steps["skipped"]
+        if all(row.get(name) in {None, "", value} for name, value in place.items())
+    }
     splits = [split["name"] for split in choices["splits"] if split["name"] not in skipped]
     preferred = choices["splits"][choices["split"]]["name"]
     lengths = [request.input for request in config.requests or ()] or sweep.sizes.get("S", ())
     return {
         "subject": MODEL,
         "phase": phase,
-        "model": _offered(sweep.models, models, models[choices["model"]]),
+        "model": model,
         "format": _offered([dtypes.label for dtypes in config.dtypes], choices["formats"]),
         "plan" if training else "split": _offered(
             [*leading, *(split.name for split in config.splits)],

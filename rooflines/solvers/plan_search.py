@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.memo import Memo
+from rooflines.basics.numbers import divisors, rounded
 from rooflines.models.groups import Step, StepExtents
 from rooflines.theory.kernel import NETWORK_BYTES
 from rooflines.theory.resources import (
@@ -440,11 +441,7 @@ def plan_order(
         name: Its name.
     """
     recomputed, sharded = RECOMPUTE.index(plan.recompute), SHARDS.index(plan.shard)
-    return _rounded(rank_s), recomputed, _rounded(held_bytes), sharded, name
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS - 1}e}")
+    return rounded(rank_s, DIGITS), recomputed, rounded(held_bytes, DIGITS), sharded, name
 
 
 # ------------------------------------------------------------ space
@@ -560,12 +557,6 @@ class PlanSpace:
     def fits(self, plan: TrainingPlan) -> bool:
         """True if the plan's memory is within the chip's."""
         return self.evaluator.bytes_of(plan) <= self.evaluator.capacity
-
-
-def divisors(number: int) -> list[int]:
-    """Divisors of a number, ascending."""
-    low = [size for size in range(1, math.isqrt(number) + 1) if number % size == 0]
-    return sorted({*low, *(number // size for size in low)})
 
 
 # ------------------------------------------------------------ search

@@ -408,7 +408,7 @@ def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
             continue
         if plan.placement_problem(case.place.networks, case.place.links):
             if case.mapping is not None and plan.chips <= max_slice(case.mapping.slice.link):
-                continue  # no slice of so many chips
+                continue  # no slice has this number of chips
             return {"outcome": NEVER, "limit": NETWORK.bound}
         last_dp = plan.dp
         planned = PlannedModel(workload.kernels.model, plan)

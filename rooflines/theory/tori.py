@@ -23,6 +23,7 @@ from functools import cache, cached_property, lru_cache
 from itertools import combinations, pairwise, product
 from typing import TYPE_CHECKING, NamedTuple
 
+from rooflines.basics.numbers import divisors, rounded
 from rooflines.theory.network import ALL_TO_ALL, PAIR, RING_PASSES, Link, axes_text
 
 if TYPE_CHECKING:
@@ -82,8 +83,8 @@ def slice_shapes(link: Link, chips: int) -> tuple[tuple[int, ...], ...]:
     cubes = chips // CUBE**SPACE
     edges = [
         (i, j, cubes // i // j)
-        for i in _divisors(cubes)
-        for j in _divisors(cubes // i)
+        for i in divisors(cubes)
+        for j in divisors(cubes // i)
         if i <= j <= cubes // i // j
     ]
     edges.sort(key=lambda edge: (CUBE * edge[-1] > MAX_FIRST_AXIS, sum(edge), edge))
@@ -91,15 +92,11 @@ def slice_shapes(link: Link, chips: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _until(shapes: Iterator[tuple[int, int]], chips: int) -> Iterator[tuple[int, int]]:
-    """Shapes, smallest first, up to so many chips."""
+    """Shapes up to a chip count, the smallest first."""
     for shape in shapes:
         if math.prod(shape) > chips:
             return
         yield shape
-
-
-def _divisors(number: int) -> list[int]:
-    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
 
 
 def max_slice(link: Link) -> int:
@@ -598,7 +595,7 @@ def _vectors(shape: tuple[int, ...], chips: int) -> tuple[tuple[int, ...], ...]:
         return ((),) if chips == 1 else ()
     vectors = (
         (divisor, *rest)
-        for divisor in _divisors(math.gcd(shape[0], chips))
+        for divisor in divisors(math.gcd(shape[0], chips))
         for rest in _vectors(shape[1:], chips // divisor)
     )
     return tuple(
@@ -646,13 +643,9 @@ def fastest_mapping(mappings: Sequence[AxisMapping], amounts: Amounts) -> AxisMa
 
     def slowness(mapping: AxisMapping) -> tuple[float, float]:
         least, serial = network_times(mapping, amounts)
-        return _rounded(least), _rounded(serial)
+        return rounded(least, DIGITS), rounded(serial, DIGITS)
 
     return min(mappings, key=slowness)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
 
 
 AXES_TEXT = re.compile(r"(\d+(?:x\d+)*|(?:\d+[a-wyz]x?)+)(?:\+(\d+))?")

@@ -21,6 +21,7 @@ from rooflines.hardware.timing_errors import MIN_LONG_BOUND_S, measured_quantile
 from rooflines.site.explorer import FORMATS, MODELS, PLANS, SERVING, SPLITS, TRAINED
 from rooflines.solvers.plateau import PLATEAU_SHARE
 from rooflines.sweep import cases
+from rooflines.theory.network import TORUS
 from rooflines.theory.operation import MATRIX
 from rooflines.theory.sharding import NAMED_SHARDINGS
 from rooflines.training.parallel_plan import TrainingPlan
@@ -130,14 +131,19 @@ TRAINABLE = ("gpt-oss-120b", "llama-3.1-70b", "llama-3.1-8b", "gemma-3-27b")
 """Models whose training is modelled."""
 
 
+def on_torus(chip):
+    """Tell whether a catalogue chip's first network is a torus."""
+    first = next(iter(chip_entries()[chip].networks.values()), None)
+    return first is not None and first.exact.topology == TORUS
+
+
 def random_training():
     """A step of training of a model on a chip."""
     split: State = dict(random.choice(PLANS))
     micro_batch = random.choice([1, 1, 2, 3, 8])
-    together = sum(split.get(key, 1) > 1 for key in ("tp", "pp", "cp", "dp")) > 1
-    # The page maps several parallelisms onto one torus axis after another, and its bound is lower
-    # than that of a mapping onto all axes.
-    chips = [chip for chip in SERVING if not (together and chip.startswith(("tpu", "trainium")))]
+    together = sum(split.get(key, 1) > 1 for key in ("tp", "pp", "cp", "dp", "ep")) > 1
+    # The page has no step of several parallelisms on a torus, which share its axes.
+    chips = [chip for chip in SERVING if not (together and on_torus(chip))]
     chip = random.choice([*chips, *(["b200"] * 6)])
     basis, own = random.choice(BASES), random_own(chip)
     if basis != "bound":

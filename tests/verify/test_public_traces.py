@@ -1,7 +1,7 @@
 """Public traces: totals to the nanosecond, work and bounds to a thousandth, or a reason.
 
 The folder that ROOFLINES_PUBLIC_DATA names has `traces/` with `values.csv`: a row a trace and its
-options; `python -m benchmarks.trace_totals` computes it anew.
+options; `python -m benchmarks.trace_totals` recomputes it.
 """
 
 import csv

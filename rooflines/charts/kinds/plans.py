@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rooflines.answers.best_plans import PLAN_TIE
 from rooflines.answers.claims import Sentence, first_true
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.lazy import pl
-from rooflines.basics.text import seconds, si
+from rooflines.basics.text import seconds, si, whole_percent
 from rooflines.charts import frames
 from rooflines.charts.chart_models import named_model
 from rooflines.charts.frames import BAND, dtypes_by_chip
@@ -29,10 +30,7 @@ if TYPE_CHECKING:
 MARGINS, NAME_ROOM = Margins(left=12.4, right=7.4), 11.8
 
 MAX_ROWS = 12
-"""Maximum plans drawn [1]; the subtitle counts the others."""
-
-TIE = 1.03
-"""Factor within which plans tie [1]."""
+"""Maximum plans drawn [1]; the subtitle counts all that fit."""
 
 HALF_BAR = 0.3
 """Half of a bar's height [rows]."""
@@ -61,7 +59,7 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
     fitting = plans.filter("fits").sort(SERIAL, LOWER, "split")
     drawn = fitting.head(MAX_ROWS)
     bars = _bars(drawn)
-    top = max(frames.highest(bars, name) for name in ("high", "estimate"))
+    top = max(frames.highest(bars, name, otherwise=0.0) for name in ("high", "estimate"))
     named = named_model(model_sweep, model, dtypes)
     return View(
         first_true(_sentences(fitting, chip_label(model), {"chosen": chip}, named)),
@@ -175,10 +173,11 @@ def _sentences(
 ) -> Iterator[Sentence]:
     """Candidate titles, the strongest first."""
     rows = fitting.to_dicts()
-    near = sum(row[SERIAL] <= rows[0][SERIAL] * TIE for row in rows)
+    near = sum(row[SERIAL] <= rows[0][SERIAL] * (1 + PLAN_TIE) for row in rows)
     if len(rows) > 1:
-        leads = "is the fastest" if near == 1 else f"leads, {near - 1} within 3 %"
-        text = f"{model}: without overlap {rows[0]['name']} {leads}"
+        within = whole_percent(PLAN_TIE)
+        leads = "is the fastest" if near == 1 else f"leads, {near - 1} within {within}"
+        text = f"{model}: serialized, {rows[0]['name']} {leads}"
         yield Sentence(text=text, rows=rows, **about)
     elif rows:
         yield Sentence(text=f"{model}: {rows[0]['name']} alone fits", rows=rows, **about)

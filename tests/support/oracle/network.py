@@ -124,7 +124,7 @@ def why_not_grouped(inner, outer, chips):
 
 
 def largest_group(chips, most):
-    """Return the largest divisor of a number of chips that is at most so many, at least 1."""
+    """Return the largest divisor of a chip count within a domain, at least 1."""
     return max(n for n in range(1, max(min(most, chips), 1) + 1) if chips % n == 0)
 
 
