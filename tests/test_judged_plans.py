@@ -142,6 +142,21 @@ def test_two_pools_are_planned_with_all_requests(pools):
     assert many.tpot_s < few.tpot_s  # half of the sequences on each of two servers
 
 
+def test_a_prefill_server_with_the_split_of_a_decode_server_plans_apart(tmp_path):
+    """Rows whose prefill server another row has for decode, in either order."""
+    fields = "llama-3.1-8b,h200-sxm,vllm,1024,1024,64,1,{},1,1,1,1,{},1,1,1,0.2,0.01"
+    rows = [fields.format(1, 2), fields.format(2, 1)]
+
+    def planned(lines, name):
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join([POOLS_HEAD, *lines]) + "\n", encoding="utf-8")
+        return {one.split: one.planned for one in deployments(str(path))}
+
+    apart = planned(rows[:1], "first") | planned(rows[1:], "second")
+    assert planned(rows, "both") == apart
+    assert planned(rows[::-1], "reversed") == apart
+
+
 def test_a_table_of_two_pools_is_joined_by_decode_server(tmp_path, capsys):
     path = written(tmp_path, POOLS_HEAD, POOLS)
     rows = json.loads(said(capsys, "measured", "join", path, "--json"))

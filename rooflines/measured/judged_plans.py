@@ -228,15 +228,15 @@ class Planner:
 
     def _server(self, run: Mapping[str, Any], runs: pl.DataFrame) -> Server:
         """Server with a run's split, with times at batches up to the most requests in flight."""
-        keys = tuple(run[name] for name in (*SYSTEM, "input_tokens", "output_tokens"))
+        conditions = [pl.col(name).eq_missing(pl.lit(run[name])) for name in ("tp", "dp", "ep")]
+        part = runs.filter(*conditions)
+        most = max(run["dp"], *part["concurrency"].drop_nulls())
+        keys = *(run[name] for name in (*SYSTEM, "input_tokens", "output_tokens")), most
         if keys not in self._servers:
-            conditions = [pl.col(name).eq_missing(pl.lit(run[name])) for name in ("tp", "dp", "ep")]
-            part = runs.filter(*conditions)
             sweep = system_sweep(part, self.catalogues)
             split = Split.model_validate({name: run[name] for name in ("tp", "dp", "ep")})
             table = ServerTable(sweep, split.chips, split)
             (server,) = table.servers.values()
-            most = max(split.dp, *part["concurrency"].drop_nulls())
             batches = doubling_batches(split.dp, most, STEPS_A_DOUBLING)
             table.evaluate({server.name: batches})
             self._servers[keys] = server
@@ -392,10 +392,11 @@ def _choices(runs: Sequence[MeasuredDeployment], limit: float) -> Iterator[dict[
         yield {"by": rule, "best": first.split, "reach": reach(chosen_splits)}
 
 
-def _rank(run: MeasuredDeployment, basis: str) -> tuple[float, int, float]:
-    """Rank: output tokens/s/chip to three digits as in a plan, then chips, then TPOT."""
+def _rank(run: MeasuredDeployment, basis: str) -> tuple[float, int, float, str]:
+    """Rank: output tokens/s/chip to three digits as in a plan, then chips, TPOT and name."""
     planned = run.planned[basis]
-    return -float(f"{planned.output_per_chip:.3g}"), run.chips, planned.tpot_s
+    rate = -float(f"{planned.output_per_chip:.3g}")
+    return rate, run.chips, planned.tpot_s, run.split
 
 
 def choice_errors(choices: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
