@@ -24,10 +24,21 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.traces import chrome_events
 from rooflines.traces.device_accounts import device_accounts, union_ns
 from rooflines.traces.host_tree import ancestors, attribute
+from rooflines.traces.operator_columns import OperatorColumns
 from rooflines.traces.step_annotations import mark_steps, step_tokens, traced_step_title
 from rooflines.traces.trace_files import check_activities, read_trace
-from rooflines.traces.trace_records import TokenSums, TracedDevice
+from rooflines.traces.trace_records import (
+    NO_ARGUMENTS,
+    Activity,
+    HostLaunch,
+    Operator,
+    TokenSums,
+    Trace,
+    TracedDevice,
+)
 from rooflines.traces.traced_chips import traced_chip
+
+T1, T2 = ("1", "1"), ("1", "2")
 
 
 def laid(path):
@@ -189,6 +200,40 @@ def test_threads_nest_apart_and_overlap_is_no_parent(tmp_path):
     trace, _ = laid(write_trace(tmp_path / "threads.json", events))
     names = [[event.name for event in ancestors(one.operator)] for one in trace.activities]
     assert names == [["backward"], ["aten::crossing"]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_operators_around_no_launch_change_no_parent(seed):
+    draw = random.Random(seed)
+    columns, trace, whole = OperatorColumns(), Trace("x"), Trace("x")
+    for place in range(60):
+        thread, begin_ns, length_ns = draw.choice((T1, T2)), draw.randint(0, 50), draw.randint(0, 9)
+        fields = (f"op {place}", thread, begin_ns, begin_ns + length_ns)
+        if place % 4:
+            columns.add(*fields, NO_ARGUMENTS, place)
+            whole.operators.append(Operator(*fields, external=place))
+        else:
+            for one in (trace, whole):
+                one.launches.append(HostLaunch(*fields, correlation=place))
+    for one in (trace, whole):
+        for number in range(60):
+            one.activities.append(Activity("k", "kernel", "0", "7", 0, 1, number, external=number))
+    trace.activities, unnamed = trace.activities[:-8], trace.activities[-8:]
+    trace.operators += columns.used(trace.launches, trace.activities)
+    for one in (trace, whole):
+        attribute(one)
+    for ours, theirs in zip(trace.activities, whole.activities, strict=False):
+        names = ([event.name for event in ancestors(a.operator)] for a in (ours, theirs))
+        assert next(names) == next(names)
+    left_out = {event.name for event in whole.operators} - {event.name for event in trace.operators}
+    assert left_out <= {f"op {activity.external}" for activity in unnamed}
+
+
+def test_a_file_leaves_out_operators_around_no_launch(tmp_path):
+    events = [*matmul(1, 0.0, 20.0, 5.0), operator("aten::empty", 100.0, 5.0, [[8]])]
+    trace = read_trace(write_trace(tmp_path / "host.json", events))
+    assert [event.name for event in trace.operators] == ["aten::linear", "aten::mm"]
+    assert trace.events == len(events)
 
 
 def test_numbers_that_repeat_mean_the_last_launch_before_the_kernels_end(tmp_path):

@@ -18,7 +18,9 @@ from rooflines.traces.chrome_events import (
     ChromeFile,
     refusal,
 )
+from rooflines.traces.operator_columns import OperatorColumns
 from rooflines.traces.trace_records import (
+    NO_ARGUMENTS,
     Activity,
     ActivityKind,
     Annotation,
@@ -26,7 +28,6 @@ from rooflines.traces.trace_records import (
     CompilerWork,
     HostLaunch,
     Message,
-    Operator,
     Trace,
     TracedDevice,
 )
@@ -66,8 +67,11 @@ NAME_CHARACTERS = 200
 
 NS_PER_US = 1000
 
-MAX_US = 9e15
-"""Microseconds above which a number is no time [us]."""
+MAX_US = 4e15
+"""Microseconds above which a number is no time [us]; sums of two have 63 bits as ns."""
+
+MAX_ID = 1 << 63
+"""Number from which on none is an External id [1]."""
 
 RAW = msgspec.Raw(b"")
 
@@ -236,8 +240,9 @@ def recorded_number(value: object) -> int:
 
 
 def external_id(value: object) -> int | None:
-    """External id; None: none, or 0, which profilers write for none."""
-    return recorded_number(value) or None
+    """External id; None: none, 0, which profilers write for none, or one above 63 bits."""
+    number = recorded_number(value)
+    return number if number and abs(number) < MAX_ID else None
 
 
 def is_collective(name: str) -> bool:
@@ -262,6 +267,7 @@ class EventReader:
         self._collectives: dict[str, bool] = {}
         self._labels: dict[tuple[str, object, object], str] = {}
         self._unlabelled: list[ChromeEvent] = []
+        self._operators = OperatorColumns()
 
     def add(self, event: ChromeEvent) -> None:
         """Add an event."""
@@ -311,17 +317,20 @@ class EventReader:
                     launch.kernel = self._names.setdefault(fields.kernel, fields.kernel)
                 self.trace.launches.append(launch)
         elif category in OPERATORS:
-            self.trace.operators.append(self._operator(event, name, thread, begin_ns, end_ns))
+            self._operators.add(name, thread, begin_ns, end_ns, *self._operator_fields(event))
         elif category in ANNOTATIONS:
             self.trace.annotations.append(Annotation(name, thread, begin_ns, end_ns))
         else:
             self.trace.device_annotations.append(Annotation(name, thread, begin_ns, end_ns))
 
     def finish(self) -> None:
-        """Add events without a category, which the names of their threads tell: XProf's."""
+        """Add operators, and events without a category, which names of threads tell: XProf's."""
         for event in self._unlabelled:
             self._compiled(event)
         self._unlabelled.clear()
+        trace = self.trace
+        trace.operators += self._operators.used(trace.launches, trace.activities)
+        self._operators = OperatorColumns()
 
     def _thread(self, event: ChromeEvent) -> tuple[str, str]:
         key = (event.pid, event.tid)
@@ -358,18 +367,16 @@ class EventReader:
             activity.message = _message(fields)
         self.trace.activities.append(activity)
 
-    def _operator(
-        self, event: ChromeEvent, name: str, thread: tuple[str, str], begin_ns: int, end_ns: int
-    ) -> Operator:
-        operator = Operator(name, thread, begin_ns, end_ns)
+    def _operator_fields(self, event: ChromeEvent) -> tuple[Arguments, int | None]:
+        """Arguments and External id of an operator."""
         fields = _decoded(OPERATOR_ARGS, event.args)
         if fields is None:
-            return operator
+            return NO_ARGUMENTS, None
         external = fields.old_external if fields.external is None else fields.external
-        operator.external = external_id(external)
+        number = external_id(external)
         shapes = bytes(fields.dims or fields.old_dims)
         if not shapes and fields.collective is None:
-            return operator
+            return NO_ARGUMENTS, number
         parts = (shapes, bytes(fields.types), bytes(fields.strides), bytes(fields.concrete))
         message = _message(fields) if fields.collective is not None else None
         key = (*parts, message)
@@ -378,8 +385,7 @@ class EventReader:
             dims, types, strides, concrete = map(_list, parts)
             arguments = Arguments(dims, types, strides, concrete, message)
             self._arguments[key] = arguments
-        operator.arguments = arguments
-        return operator
+        return arguments, number
 
     def _label(self, event: ChromeEvent) -> None:
         """Note a process or thread name."""
