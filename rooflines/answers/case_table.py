@@ -348,10 +348,11 @@ def _cases(
 
 def _on_basis(row: Mapping[str, Any], basis: Basis) -> dict[str, Any]:
     """Band, and rates at the time of the basis, that a sweep's row does not have."""
-    values: dict[str, Any] = {BAND: None} if basis is MIXED_BASIS else {}
-    low, high = row.get("t_estimate_p10_s"), row.get("t_estimate_p90_s")
-    if basis in (ESTIMATE_BASIS, MIXED_BASIS) and low is not None and high is not None:
-        values[BAND] = f"{seconds(low)} to {seconds(high)}"
+    values: dict[str, Any] = {}
+    if basis in (ESTIMATE_BASIS, MIXED_BASIS):
+        low, high = row.get("t_estimate_p10_s"), row.get("t_estimate_p90_s")
+        has_band = low is not None and high is not None
+        values[BAND] = f"{seconds(low)} to {seconds(high)}" if has_band else None
     if "utilization" in row:
         values[OF_PEAK] = row["utilization"] * row[BOUND_BASIS.column] / row[basis.column]
     elif row["phase"] == DECODE:
