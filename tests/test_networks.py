@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from command_line import said
+from command_line import refused, said
 from pages import words_of
 from small_config import matmul
 
@@ -101,8 +101,19 @@ def test_typed_groups():
     ask = partial(rooflines.train, "gb200", "llama-3.1-8b", B=256, S=8192, split={"dp": 256})
     smaller, largest = ask(group=4).row, ask().row
     assert smaller["t_network_s"] > largest["t_network_s"]
-    with pytest.raises(rooflines.RooflinesError, match="of which 256 is no multiple"):
+    with pytest.raises(rooflines.RooflinesError, match="which do not divide 256"):
         ask(group=48)
+
+
+def test_chips_of_a_served_model_form_the_largest_equal_groups(capsys):
+    """256 chips in racks of 72: 4 groups of 64, also where an operation is split."""
+    text = said(capsys, "explain", "gb200", "deepseek-v3", "B=4096", "S=4k", "dp256", "ep256")
+    assert "route     4 groups of 64 of 72 chips on one nvlink" in text
+    words = "explain", "gb200", "B=8192", "D=8192", "F=28672", "tp256"
+    assert "4 groups of 64 of 72 chips" in said(capsys, *words, "--network", "nvlink,infiniband")
+    assert "no divisor of 251 is one" in refused(
+        capsys, "explain", "gb200", "deepseek-v3", "B=251", "S=4k", "dp251", "ep251"
+    )
 
 
 def test_parallelisms_have_the_largest_divisor_inside_a_group(capsys):

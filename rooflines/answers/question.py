@@ -486,7 +486,7 @@ def _fix(cause: Skipped, keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> 
         trains = keys.get("phase") == TRAIN
         kind = TrainingPlan if trains else Split
         groups = validate_entry(kind, keys["splits"][0]).groups
-        return hint_fewer_chips(chip, "fewer chips", *groups, divided=trains)
+        return hint_fewer_chips(chip, "fewer chips", *groups)
     return FIXES.get(need) or _other_peak(chip, keys)
 
 

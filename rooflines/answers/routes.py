@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from rooflines.answers.answer_values import ONE_AXIS
 from rooflines.sweep.operation_sweep import OperationCase
 from rooflines.sweep.training_sweep import TrainingCase
-from rooflines.theory.network import TORUS, axes_text
+from rooflines.theory.network import TORUS, axes_text, group_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,12 +44,13 @@ def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Itera
         yield _mapped(case, mapping)
         return
     inner = place.links[0]
-    if isinstance(case, TrainingCase) and len(place.links) > 1 and inner.domain is not None:
+    chips, group = _chips(case), inner.domain
+    if len(place.links) > 1 and group is not None:
+        group = group_size(chips, group)
         most = link.exact.domain or 0
-        if case.plan.chips > inner.domain and inner.domain != most:
+        if chips > group and group != most:
             rack = f" of {most:,}" if link.exact.domain_known else ""
-            groups = case.plan.chips // inner.domain
-            yield f"{groups:,} groups of {inner.domain:,}{rack} chips on one {place.networks[0]}"
+            yield f"{chips // group:,} groups of {group:,}{rack} chips on one {place.networks[0]}"
     if sweep.fastest_axes and inner.topology == TORUS:
         for axes in sorted({route.axes for route in routes}):
             if len(axes) > 1:
@@ -56,6 +58,11 @@ def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Itera
                 yield f"{place.network} over axes {axes_text(axes)}{best}"
             else:
                 yield f"{place.network} {ONE_AXIS}, of {axes[0]} chips"
+
+
+def _chips(case: OperationCase | StepCase) -> int:
+    """All chips that a case runs on [1]."""
+    return math.prod(case.axes) if isinstance(case, OperationCase) else case.split.chips
 
 
 def _typed(case: OperationCase | StepCase) -> tuple[tuple[int, ...], ...]:

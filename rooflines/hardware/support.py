@@ -197,16 +197,13 @@ def default_route(chip: Chip, chips: int) -> list[str]:
     return [*names, *[*outer][:1]]
 
 
-def hint_fewer_chips(
-    chip: Chip, request: str, *splits: tuple[int, ...], divided: bool = False
-) -> str:
+def hint_fewer_chips(chip: Chip, request: str, *splits: tuple[int, ...]) -> str:
     """Fix for chips that interconnects do not join.
 
     Args:
         chip: The chip.
         request: The request to make: fewer chips, or other numbers of chips.
         splits: Chips along each axis, as in `routes_joining` [1].
-        divided: True if groups on the inner network may be any that divide the chips.
     """
     first, links, _ = interconnects(chip, None)
     max_chips = (max_domain(links)[0] if first else None) or 2
@@ -216,27 +213,18 @@ def hint_fewer_chips(
     chips = max(map(math.prod, splits), default=1)
     if any(len(axes) > 1 for axes in splits):
         return fix
-    if nearest := _nearest_joined(chip, max_chips, chips, divided=divided):
+    if nearest := _nearest_joined(chip, chips):
         route = ",".join(default_route(chip, nearest[-1]))
         return f"ask for {' or '.join(map(str, nearest))} chips over {route}"
     return fix
 
 
-def _nearest_joined(chip: Chip, group: int, chips: int, *, divided: bool) -> list[int]:
+def _nearest_joined(chip: Chip, chips: int) -> list[int]:
     """Nearest chip counts, below and above, that interconnects join [1]."""
     below = range(chips - 1, max(chips - MAX_CHIPS_TRIED, 1), -1)
     above = range(chips + 1, chips + MAX_CHIPS_TRIED)
-    step = group if len(_routes(chip)) > 1 else 1
     nearest = (
-        next(
-            (
-                number
-                for number in side
-                if (divided and step > 1 and group_size(number, group) > 1)
-                or (not number % step and routes_joining(chip, (number,)))
-            ),
-            None,
-        )
+        next((number for number in side if routes_joining(chip, (number,))), None)
         for side in (below, above)
     )
     return [number for number in nearest if number is not None]
@@ -258,6 +246,5 @@ def _obstacles(
     if max_chips is not None and max(axes) > max_chips:
         place = "an axis of" if inner.topology == TORUS and len(links) == 1 else "one"
         yield f"{max_chips} chips at most on {place} {LEVEL_SEPARATOR.join(names)}"
-    group = inner.domain
-    if len(links) > 1 and group is not None and chips > group and chips % group:
-        yield f"groups of {group} chips on {names[0]}, of which {chips} is no multiple"
+    if len(links) > 1 and chips > 1 and group_size(chips, inner.domain) == 1:
+        yield f"groups of up to {inner.domain} chips on {names[0]}: no divisor of {chips} is one"

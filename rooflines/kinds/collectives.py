@@ -294,10 +294,6 @@ def placed_collective(
         fix = "use fewer chips, or another network: --network nvlink,infiniband"
         raise RooflinesError("network", f"of {name}: {reason}", fix)
     route = Route(links, axes)
-    if len(links) > 1 and math.prod(axes) % route.levels[0].chips:
-        group = route.levels[0].chips
-        problem = f"{math.prod(axes)} chips: no group of {names[0]}'s {group} divides them"
-        raise RooflinesError("chips", problem, f"use a multiple of {group}")
     rates = chip.chip_rates("matrix", "hbm", chip.efficiency)
     return PlacedCollective(
         kind,

@@ -101,7 +101,9 @@ class ChipNumbers:
         """Segments, on which the times are polynomials."""
         step, group = self.step, self.group
         samples: tuple[int, ...] = (2, 3, 4)
-        if group:
+        if self.max_line < PAIR:
+            samples = (PAIR,)
+        elif group:
             samples = tuple(range(2, min(group, 4) + 1))
         elif step:
             samples = (2, step + 1, 2 * step + 1) if step > 1 else (2,)

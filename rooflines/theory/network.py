@@ -162,12 +162,12 @@ class Route:
 
     @cached_property
     def levels(self) -> tuple[NetworkLevel, ...]:
-        """Levels, inner first: groups up to the inner domain, then the groups joined."""
+        """Levels, inner first: groups within the inner domain, then the groups joined."""
         inner, *outer = self.links
         if not outer:
             return (NetworkLevel(inner, self.axes),)
         chips = math.prod(self.axes)
-        group = chips if inner.domain is None else min(chips, inner.domain)
+        group = group_size(chips, inner.domain)
         return NetworkLevel(inner, (group,)), NetworkLevel(outer[0], (chips // group,))
 
     def bytes_per_payload_byte(self, collective: str) -> tuple[Fraction, ...]:

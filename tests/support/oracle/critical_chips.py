@@ -1,6 +1,5 @@
 """Thresholds along the number of chips, by evaluation."""
 
-from collections.abc import Callable
 from fractions import Fraction
 
 from oracle.network import families, largest_domain, why_not_joined
@@ -11,9 +10,9 @@ from oracle.setting import RESOURCES
 def most_chips(setting, sizes):
     """Return the most chips on which a split operation is compute-bound, and the next bottleneck.
 
-    In a finite domain every number is tried. Otherwise numbers of chips with the same link rate
-    (open lines, closed rings, whole groups) are searched by bisection: on these, once an operation
-    is split too far, it stays so.
+    In a finite domain every number of whole groups is tried. Otherwise numbers of chips with the
+    same link rate (open lines, closed rings, whole groups) are searched by bisection: on these,
+    once an operation is split too far, it stays so.
     """
 
     def compute_bound(chips):
@@ -21,7 +20,11 @@ def most_chips(setting, sizes):
 
     most, published = largest_domain(setting.links)
     inner = setting.links[0].domain if len(setting.links) > 1 else None
-    joined: Callable[[int], bool] = lambda n: why_not_joined(setting.links, (n,)) is None  # noqa: E731
+
+    def joined(chips):
+        is_whole = inner is None or chips <= inner or chips % inner == 0
+        return is_whole and why_not_joined(setting.links, (chips,)) is None
+
     if most is not None:
         good = [n for n in range(1, most + 1) if joined(n) and compute_bound(n)]
         best = max(good, default=0)

@@ -120,7 +120,7 @@ def why_not_grouped(inner, outer, chips):
     joined = chips if outer.topology == "switch" else chips // inner.domain
     if not inner.published or (outer.domain is not None and joined > outer.domain):
         return "domain"
-    return "groups" if chips % inner.domain else None
+    return "groups" if largest_group(chips, inner.domain) == 1 else None
 
 
 def largest_group(chips, most):
