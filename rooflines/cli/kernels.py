@@ -6,12 +6,12 @@ import click
 import polars as pl
 
 from rooflines import api
-from rooflines.basics.errors import RooflinesError, at_path, check_choice, printable, truncate
+from rooflines.basics.errors import at_path, printable, truncate
 from rooflines.basics.text import counted, percent, seconds
 from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import limited, picture
-from rooflines.charts.kit.themes import SIZES
 from rooflines.cli import output
+from rooflines.cli.picture_form import TABLE, picture_form
 from rooflines.config.chart_fields import FORMATS
 from rooflines.dictionary.columns import KERNELS
 from rooflines.fits.named_devices import device_note
@@ -21,8 +21,6 @@ from rooflines.loading import load_config
 from rooflines.results.atomic import write_bytes
 from rooflines.results.tables import write_parquet
 from rooflines.run.jobs import about
-
-TABLE = "parquet"
 
 SHOWN = {
     "kernel": "kernel",
@@ -76,7 +74,7 @@ def command(  # noqa: PLR0913, the options
         rooflines measured kernels kernels.csv --chip b200 --dtype nvfp4 --out kernels.parquet
         rooflines measured kernels kernels.csv --chip h200-sxm --out kernels.html
     """
-    form = _form(out, size, dark=dark)
+    form = picture_form(out, size, "kernels.png", dark=dark)
     if out is not None:
         output.check_new(out, force=force)
     loaded = load_config(config, needs_sweeps=False) if config else None
@@ -91,23 +89,6 @@ def command(  # noqa: PLR0913, the options
         write_bytes(out, picture(spec, form, size or FORMATS[form], dark=dark))
     note = device_note(counters_in(file), chip)
     return frame, "\n".join(filter(None, [_text(frame, chip), note]))
-
-
-def _form(out: str | None, size: str | None, *, dark: bool) -> str:
-    """File format by suffix.
-
-    Raises:
-        RooflinesError: It has another suffix, or a size or theme is given without a picture.
-    """
-    form = TABLE if out is None else output.format_of(out, (*FORMATS, TABLE))
-    for option, value in (("--size", size), ("--dark", dark)):
-        if value and form == TABLE:
-            fix = "leave it out, or write --out kernels.png"
-            raise RooflinesError(option, "is given without a picture", fix)
-    if size is not None:
-        with at_path("--size"):
-            check_choice(size, SIZES, "no size")
-    return form
 
 
 def _text(frame: pl.DataFrame, chip: str) -> str:
