@@ -346,6 +346,7 @@ MEASURED_SKIPPED = _columns("measured-skipped")
 KERNELS = _columns("kernels")
 TRACE_CALLS = _columns("trace-calls")
 TRACE_CHANGES = _columns("trace-changes")
+CHANGES = _columns("changes")
 
 
 def measured_columns(names: Collection[str]) -> tuple[Column, ...]:
@@ -382,6 +383,7 @@ def column_records() -> list[dict[str, str]]:
         "kernels": KERNELS,
         "trace-calls": TRACE_CALLS,
         "trace-changes": TRACE_CHANGES,
+        "changes": CHANGES,
     }
     return [
         {
