@@ -1,8 +1,9 @@
-"""`rooflines compare`: chips, which of their numbers differ, by how much, and what follows."""
+"""`rooflines compare`: chips by number or model, and results of two runs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,16 +56,31 @@ RATES = r"^(units|memory|networks)\."
 
 
 @click.command("compare", cls=QuestionCommand)
-@click.argument("words", nargs=-1, metavar="CHIP CHIP... [MODEL or SIZES]")
+@click.argument("words", nargs=-1, metavar="CHIP CHIP... [MODEL or SIZES] | RESULTS RESULTS")
 @output.config_option
+@output.out_options("Of results: a picture, .png, .svg, .pdf or .html, or all changes as .parquet.")
+@output.picture_options
 @output.prints_frame
-def command(words: tuple[str, ...], config: str | None) -> output.Printed:
-    """Compare chips: their numbers, the batch from which on they compute, or one model on all.
+def command(  # noqa: PLR0913, the options
+    words: tuple[str, ...],
+    config: str | None,
+    out: str | None,
+    size: str | None,
+    *,
+    dark: bool,
+    force: bool,
+) -> output.Printed:
+    """Compare chips, one model on several chips, or the results of two runs.
 
     Of two chips the numbers that differ, with their ratio; of several a table; a maker or a
     generation stands for all its chips. The critical batch is that of a matmul with D = F = 8192 in
     each dtype combination that both support; a null is a batch that no size reaches, or a number
     that one of them lacks. With a model or sizes it is `rooflines explain` on all of the chips.
+
+    Of two folders of results, it shows what changed in thresholds, times and costs: the inputs that
+    differ, the rows that only one has, and groups of rows with their ratio, largest change first.
+    Rows are joined on chip, dtypes, sizes and split; a key with one value on both sides, such as
+    the dtypes of two runs with one combination, is compared across. --csv has every changed number.
 
     Examples:
         rooflines compare h100-sxm b200
@@ -73,11 +89,30 @@ def command(words: tuple[str, ...], config: str | None) -> output.Printed:
         rooflines compare h100 b200 llama-3.1-8b llama-3.1-70b
         rooflines compare h100-sxm mine --config mine.yaml
         rooflines compare h100-sxm b200 --csv
+        rooflines compare results-before results-after
+        rooflines compare results-before results-after -o changes.svg
     """
+    if any(map(_is_folder, words)):
+        from rooflines.cli import run_comparison  # noqa: PLC0415 - pictures take a second to load
+
+        if folders := run_comparison.results_folders(words):
+            return run_comparison.compared_runs(folders, out, size, dark=dark, force=force)
+    for option, value in (("--out", out), ("--size", size), ("--dark", dark)):
+        if value:
+            fix = "leave it out, or name two folders of results"
+            raise RooflinesError(option, "is given for chips, of which no picture is drawn", fix)
     catalogues = output.catalogues_of(config)
     question, printed = answered_line(COMPARE, CommandLine(words, {}), catalogues, _compared)
     echo_notes(question)
     return printed
+
+
+def _is_folder(word: str) -> bool:
+    """Tell whether a word is a folder's path."""
+    try:
+        return Path(word).is_dir()
+    except (OSError, ValueError):  # longer than a path can be
+        return False
 
 
 def _compared(line: CommandLine, catalogues: QuestionCatalogues) -> tuple[Question, output.Printed]:

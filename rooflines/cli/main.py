@@ -38,7 +38,7 @@ COMMANDS = {
     "draw": "Draw charts of finished results in another format or size.",
     "check": "Find all mistakes of a config, or say what a run makes.",
     "new": "Write a commented config to start from.",
-    "compare": "Compare chips: numbers, critical batches, or a model on all.",
+    "compare": "Compare chips, a model on chips, or the results of two runs.",
     "list": "List chips, models, dtypes, prices and more, or show one.",
     "measured": "Use timings: make, fit, join and judge them.",
     "origin": "Print what made a file, and whether it is unchanged.",
