@@ -22,8 +22,8 @@ from rooflines.traces.kernel_names import kernel_kind
 from rooflines.traces.laid_traces import lay_trace
 from rooflines.traces.model_calls import SeenSizes, auto_model, model_calls
 from rooflines.traces.model_estimates import step_times
-from rooflines.traces.model_layers import fitted_names, lay_step
-from rooflines.traces.model_step import ModelStep, step_sums
+from rooflines.traces.model_layers import fitted_groups, lay_step
+from rooflines.traces.model_step import KEYS, QUERIES, ModelStep, step_sums
 from rooflines.traces.trace_records import (
     Activity,
     Annotation,
@@ -122,7 +122,7 @@ def test_groups_of_a_step_add_up_to_the_serial_time_of_explain(capsys):
 
 def test_norms_of_queries_and_keys_have_their_width():
     step = step_of()
-    norms = (step.norm_cost(), step.norm_cost(step.query_heads), step.norm_cost(step.kv_heads))
+    norms = (step.norm_cost(), step.norm_cost(QUERIES), step.norm_cost(KEYS))
     assert [norm.memory_bytes for norm in norms] == [532_480, 524_544, 131_328]
 
 
@@ -198,10 +198,14 @@ def test_a_layer_with_other_matmuls_stays_without_a_bound():
 
 
 def test_matmuls_may_run_apart():
-    assert fitted_names(["qkv"], 1) == ["qkv"]
-    assert fitted_names(["o", "gate-up", "qkv"], 4) == ["o", "gate-up", "gate-up", "qkv"]
-    assert fitted_names(["o", "gate-up", "qkv"], 6) == ["o", *["gate-up"] * 2, *["qkv"] * 3]
-    assert fitted_names(["o", "down"], 3) is None
+    o, gate_up, qkv = groups = [(0, "o"), (0, "gate-up"), (1, "qkv")]
+    assert fitted_groups([[qkv]], 1) == [qkv]
+    assert fitted_groups([groups], 4) == [o, gate_up, gate_up, qkv]
+    assert fitted_groups([groups], 6) == [o, *[gate_up] * 2, *[qkv] * 3]
+    assert fitted_groups([[o, (0, "down")]], 3) is None
+    assert fitted_groups([[o, (0, "shared")]], 1) == [o]
+    dense, routed = [o, (0, "gate-up")], [o, (0, "router"), (0, "x")]
+    assert fitted_groups([dense, routed], 3) == routed
 
 
 def test_every_kernel_is_in_one_call_of_the_model():

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.answers.question import as_published
-from rooflines.models.architecture import DECODE, PREFILL
+from rooflines.models.architecture import DECODE, PREFILL, Gqa, Mla
 from rooflines.models.split import Split
 from rooflines.models.step_kernels import Sharing, StepKernels
 from rooflines.models.tensor_dtypes import step_dtypes
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 BY_HEAD = "head"
 """Norms of queries and keys head by head, with one weight for all."""
+
+QUERIES, KEYS = "queries", "keys"
+"""What a norm between projection and attention is over; with MLA the latents of both."""
 
 
 class StepSums(NamedTuple):
@@ -160,47 +163,72 @@ class ModelStep:
         memory_bytes = weights_and_cache + activations
         return OperatorCost(kind, flops, kernel.compute, memory_bytes, exact=is_exact)
 
-    def norm_cost(self, heads: int = 0) -> OperatorCost:
+    def norm_cost(self, *parts: str) -> OperatorCost:
         """Norm work; assumed, as others may be fused into it.
 
         Args:
-            heads: Heads that a norm over queries or keys takes [1]; 0: whole tokens.
+            parts: `QUERIES` and `KEYS` that it is over, on one chip; none: whole tokens.
         """
         tokens, attention = self.sums.tokens, self.model.shape.attention
-        size = getattr(attention, "H", 0)
-        if not heads or not size:
-            return self._cost("norm", "rmsnorm", {"B": tokens, "D": self.model.shape.D})
-        by_head = getattr(attention, "qk_norm", None) == BY_HEAD
-        letters = {"B": tokens * heads, "D": size} if by_head else {"B": tokens, "D": heads * size}
+        letters = {"B": tokens, "D": self.model.shape.D}
+        if parts and isinstance(attention, Mla):
+            widths = {QUERIES: attention.q_rank or 0, KEYS: attention.kv_rank}
+            letters["D"] = sum(widths[part] for part in parts) or attention.kv_rank
+        elif parts and isinstance(attention, Gqa):
+            heads = sum({QUERIES: self.query_heads, KEYS: self.kv_heads}[part] for part in parts)
+            by_head = attention.qk_norm == BY_HEAD
+            size = attention.H
+            letters = (
+                {"B": tokens * heads, "D": size} if by_head else {"B": tokens, "D": heads * size}
+            )
         return self._cost("norm", "rmsnorm", letters)
 
     @property
     def query_heads(self) -> int:
-        """Query heads on one chip [1]; 0: attention without heads."""
-        return int(getattr(self.model.shape.attention, "N", 0)) // self.tp
+        """Query heads on one chip [1]."""
+        return self.model.shape.attention.N // self.tp
 
     @property
     def kv_heads(self) -> int:
-        """KV heads on one chip [1]; 0: attention without heads."""
-        heads = int(getattr(self.model.shape.attention, "K", 0))
-        return heads // min(self.tp, heads or 1)
+        """Heads in the KV cache on one chip [1]."""
+        heads = self.model.shape.attention.cache_heads
+        return heads // min(self.tp, heads)
 
     def small_costs(self) -> Mapping[str, OperatorCost]:
         """Work between groups by kernel kind; assumed."""
-        tokens, shape = self.sums.tokens, self.model.shape
-        costs = {}
-        if self.kv_heads:
-            size = int(getattr(shape.attention, "H", 0))
-            heads = {"B": 1, "T": tokens, "N": self.query_heads, "K": self.kv_heads, "H": size}
-            costs["rotary"] = self._cost("rotary", "rotary", heads)
-            written = {"B": tokens, "D": 2 * self.kv_heads * size}
-            costs["cache write"] = self._cost("cache write", "scatter-rows", written)
-        if shape.mlp is not None:
-            gates: dict[str, int | Fraction] = {"B": tokens, "F": Fraction(shape.mlp.F, self.tp)}
-            costs["activation"] = self._cost("elementwise", "swiglu", gates)
+        tokens, attention = self.sums.tokens, self.model.shape.attention
+        entry = attention.kv_cache_elements * self.kv_heads // attention.cache_heads
+        costs = {
+            "cache write": self._cost("cache write", "scatter-rows", {"B": tokens, "D": entry})
+        }
+        size = {Mla: "rope", Gqa: "H"}.get(type(attention))
+        if size is not None:
+            heads = {"B": 1, "T": tokens, "N": self.query_heads, "K": self.kv_heads}
+            letters = {**heads, "H": int(getattr(attention, size))}
+            costs["rotary"] = self._cost("rotary", "rotary", letters)
         return costs
 
-    def _cost(self, name: str, kind: str, letters: Mapping[str, int | Fraction]) -> OperatorCost:
+    def activation_cost(self, group: str) -> OperatorCost | None:
+        """Work in an activation; assumed. None: the model has no such MLP.
+
+        Args:
+            group: Group of the kernel before it: experts, shared, or another.
+        """
+        shape, moe = self.model.shape, self.model.shape.moe
+        rows: Number = self.sums.tokens
+        if moe is not None and group in ("experts", "shared"):
+            routed = group == "experts"
+            rows, width, gated = rows * (moe.mean_k if routed else 1), moe.Fe, moe.gated
+            width *= 1 if routed else moe.shared
+        elif shape.mlp is not None:
+            width, gated = shape.mlp.F, shape.mlp.gated
+        else:
+            return None
+        size = Fraction(width, self.tp)
+        kind, letter = ("swiglu", "F") if gated else ("relu", "D")
+        return self._cost("elementwise", kind, {"B": rows, letter: size})
+
+    def _cost(self, name: str, kind: str, letters: Mapping[str, Number]) -> OperatorCost:
         element_bytes = float(self.bits["activations"]) / 8
         work = kernel_work(kind, letters, {}, element_bytes)
         return OperatorCost(name, memory_bytes=work.memory_bytes, exact=False)
