@@ -26,7 +26,7 @@ from rooflines.models.model import Model
 from rooflines.training.parallel_plan import ZERO_STAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rooflines.answers.question import QuestionCatalogues
     from rooflines.answers.question_words import Question
@@ -45,8 +45,15 @@ PROMPTS = "1"
 
 SPLITS = (
     *({"tp": str(chips)} for chips in (1, 2, 4, 8)),
-    *({"tp": "1", "dp": str(chips), "ep": str(chips)} for chips in (16, 32, 64)),
-    *({"tp": str(chips)} for chips in (16, 32, 64)),
+    *(
+        split
+        for chips in (16, 32, 64)
+        for split in (
+            {"tp": "1", "dp": str(chips), "ep": str(chips)},
+            {"tp": str(chips)},
+            {"tp": "8", "pp": str(chips // 8)},
+        )
+    ),
 )
 """Splits that are tried in turn for a model that none is typed for."""
 
@@ -190,7 +197,9 @@ def complete(
         sizes.pop("B")
     asks_batch = "B" in sizes and ("B" in question.open_sizes or asks_max_batch(question.tokens))
     seeks_context = "S" in sizes and asks_max_context(question)
-    fitting = seeks_context or {token.lower() for token in question.tokens} & FIT_WORDS
+    tokens = {token.lower() for token in question.tokens}
+    fitting = seeks_context or tokens & FIT_WORDS or tokens >= RUN_WORDS
+    fitting = fitting or asks_memory(tokens)
     if "B" in sizes and fitting:
         sizes["B"] = PROMPTS
     question.sizes |= {**sizes, **({"B": "1"} if asks_batch else {})}
@@ -257,6 +266,49 @@ def _misfits(question: Question, catalogues: QuestionCatalogues, engine: Mapping
 FIT_WORDS = {"fit", "fits", "hold", "holds"}
 """Words that ask whether a model fits: with one sequence, where no B is typed."""
 
+RUN_WORDS = {"can", "run"}
+"""Words that together ask the same."""
+
+USUAL_CHIP = "h100-sxm"
+"""Chip of a question whose answer is that of every chip."""
+
+MEMORY_WORDS = {"memory", "vram", "footprint", "ram", "states", "activations", "activation"}
+"""Words that ask for the memory of a model."""
+
+RATE_WORDS = {"bandwidth", "bw", "fast", "throughput", "latency"}
+"""Words beside which the memory is that of a chip."""
+
+
+def asks_memory(tokens: Iterable[str]) -> bool:
+    """Check for a question about the memory that a model needs."""
+    words = {token.lower() for token in tokens}
+    return bool(words & MEMORY_WORDS) and not words & RATE_WORDS
+
+
+def take_usual_chip(question: Question, *, trains: bool = False) -> None:
+    """Take the usual chip for an intensity or a model's memory without one; a note says so.
+
+    Args:
+        question: What it names.
+        trains: True for a step of training.
+    """
+    tokens = {token.lower() for token in question.tokens}
+    if question.chips or any(mistake.error.where == "chip" for mistake in question.mistakes):
+        return
+    is_timed = bool(question.options.keys() & {"within", "measured"})
+    if "intensity" in tokens:
+        noun = "intensity"
+    elif asks_memory(tokens) and question.model is not None and not is_timed:
+        noun = "memory"
+        if not (trains or question.splits or question.count):
+            question.splits = [{"tp": "1"}]
+    else:
+        return
+    question.chips.append(USUAL_CHIP)
+    text = f"on {USUAL_CHIP}, where no chip is typed; the {noun} is that of every chip"
+    question.notes.append(text)
+
+
 MAX_WORDS = {"max", "maximum", "largest", "biggest", "many", "big"}
 BATCH_NOUNS = {"batch", "concurrency", "users", "sequences", "seqs", "requests", "sessions"}
 """Words that together ask for the largest batch."""
@@ -274,7 +326,7 @@ def asks_max_batch(tokens: Sequence[str]) -> bool:
 def asks_max_context(question: Question) -> bool:
     """Check for a question about the longest context that fits."""
     words = {key_name(token) for token in question.tokens}
-    named = bool(words & {*MAX_WORDS, "longest"}) and bool(words & CONTEXT_NOUNS)
+    named = bool(words & {*MAX_WORDS, "longest", "much"}) and bool(words & CONTEXT_NOUNS)
     return named or "S" in question.open_sizes
 
 

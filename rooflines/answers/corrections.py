@@ -387,8 +387,11 @@ class _Repair:
         """Write what the fix says in an option, where it is one word, or leave the option out."""
         written = WRITTEN.fullmatch(error.fix)
         for name in names:
+            key = OPTION_KEYS.get(key_name(name), key_name(name))
             if written and name.startswith("--") and key_name(name) in self.options:
                 self.options[key_name(name)] = written[1]
+            elif written and self.question.options.get(key) in self.words:
+                self.replace(self.question.options[key], written[1])
             else:
                 self.drop(name)
 

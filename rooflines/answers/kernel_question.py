@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from itertools import product
@@ -15,6 +16,7 @@ from rooflines.answers.word_groups import chip_match, longest_words
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.quantities import quantity, quantity_kind
 from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.hardware.support import default_route
 from rooflines.kinds.collectives import (
     COLLECTIVE_MEANINGS,
     PAYLOAD,
@@ -79,6 +81,9 @@ GROUPED_GEMM = re.compile(
 )
 """A matmul of each of several groups of rows."""
 
+SPACED_SIZES = re.compile(r"(?<=\d) ?[xX×] ?(?=\d)")
+"""Sign between sizes, perhaps with spaces."""
+
 GROUPED_WORDS = "experts gate-up ungated spread"
 """The same as routed experts: one matrix of each, without a gate, rows on all."""
 
@@ -137,7 +142,8 @@ SPOKEN_LETTERS = (
     (r"(\d+) experts", r"num_experts=\1"),
     (r"(\d\w*) vocab(?:ulary)?", r"vocab=\1"),
     (r"(\d[\d.]*[kKmMbB]?) param(?:eter)?s", r"params=\1"),
-    (r"(\d\w*) (?:rows|tokens|sequences)", r"B=\1"),
+    (r"(\d+[kKmM]?) (?:rows|tokens|sequences)", r"B=\1"),
+    (r"(\d+[kKmM]?) (?:hidden|wide|features)", r"hidden=\1"),
     (r"(\d[\d.]*) ?([kKMGT]i?B|bytes) ?(?:per|/) ?(?:gpu|chip|rank|device)", r"part=\1\2"),
     (r"(\d[\d.]*) ([kKMGT]i?B|bytes)", r"payload=\1\2"),
     (r"(\d+) (?:input )?channels", r"in_channels=\1"),
@@ -149,6 +155,12 @@ SPOKEN_LETTERS = (
 
 PART = "part"
 """Key of the bytes of one chip."""
+
+WIDTH_LETTERS = ("D", "F")
+"""Letters of an expert's width and inner width."""
+
+ROW_LETTERS = ["B", "D"]
+"""Letters of a kernel on rows."""
 
 OF_PARTS = ("all-gather", "gather", "scatter")
 """Collectives whose payload is the parts of all chips."""
@@ -168,7 +180,7 @@ COUNTED_CHIPS = re.compile(r"(\d+) ?[xX×*] ?([A-Za-z].*)|([A-Za-z].*?)[xX×*](\
 STOPS = ",;?"
 """Punctuation after a word."""
 
-MODEL_SIZE = re.compile(r"(?:^|[A-Za-z-])\d+(?:\.\d+)?[bB]$")
+MODEL_SIZE = re.compile(r"(?:^|[A-Za-z -])\d+(?:\.\d+)?[bB]$")
 """Size that ends a model's name: llama 70b."""
 
 COUNT_AFTER = re.compile(r"[xX×*](\d+)")
@@ -209,6 +221,7 @@ class KernelQuestion:
         roles: Format by role.
         options: Choices and flags.
         shards: Chips of a collective, several for a table.
+        network: Interconnect that is named; None: the default one.
         notes: What was taken for what.
         measured: Measured number, as typed.
     """
@@ -221,6 +234,7 @@ class KernelQuestion:
     roles: dict[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     shards: list[str] = field(default_factory=list)
+    network: str | None = None
     notes: list[str] = field(default_factory=list)
     measured: str | None = None
 
@@ -288,6 +302,7 @@ def _spelt(words: Sequence[str]) -> list[str]:
     for text in [" ".join(words)] if not any(map(chain_sign, words)) else words:
         joined = NUMBERED_ATTENTION.sub("attention", text)
         joined = SPOKEN_COLLECTIVES.sub(lambda match: match[0].replace(" ", "-"), joined)
+        joined = SPACED_SIZES.sub("x", joined)
         spelt += GROUPED_GEMM.sub(GROUPED_WORDS, joined).split()
     return spelt
 
@@ -462,6 +477,7 @@ class _Words:
         self.head_dim: str | None = None
         self.part: str | None = None
         self.model_sizes: Mapping[str, int] = {}
+        self.tp = 1
 
     def read(self, token: str) -> None:
         """Take a word as what it is.
@@ -481,6 +497,7 @@ class _Words:
             self._dtypes,
             self._sizes,
             self._quantity,
+            self._network,
         )
         if not any(reader(token) for reader in readers) and not says_nothing(token):
             names = [*self._option_names(), *self._letters()]
@@ -509,8 +526,12 @@ class _Words:
 
     def _key(self, token: str) -> bool:
         shared = SHARED.fullmatch(token)
+        shared = shared or SHARED.fullmatch(token.replace("=", ""))
         if shared and self.question.collective:
             self.question.shards.append(shared[1])
+            return True
+        if shared and token.lower().startswith("tp") and self._divided():
+            self.tp = int(shared[1])
             return True
         key, equals, value = (part.strip() for part in token.partition("="))
         if not equals:
@@ -542,6 +563,29 @@ class _Words:
                 raise RooflinesError("mla", problem, "leave out K")
             raise RooflinesError(question.subject, problem, "leave it out, or correct the letter")
         return True
+
+    def _divided(self) -> tuple[str, ...]:
+        """Letters that tensor parallelism divides: heads, or the inner width."""
+        letters = self._letters()
+        return tuple(letter for letter in ("N", "K", "F") if letter in letters)
+
+    def _divide(self) -> None:
+        """Divide heads or the inner width by the chips that share them; a note says so.
+
+        Raises:
+            RooflinesError: They do not divide evenly.
+        """
+        sizes, texts = self.question.sizes, list[str]()
+        for letter in self._divided():
+            whole = sizes.get(letter, [])
+            if letter != "K" and any(size % self.tp for size in whole):
+                problem = f"is {self.tp}, which does not divide {letter}={whole[0]}"
+                raise RooflinesError("tp", problem, "ask for another tp")
+            if self.tp > 1 and whole:
+                sizes[letter] = [max(1, size // self.tp) for size in whole]
+                texts.append(f"{letter}={','.join(map(str, sizes[letter]))}")
+        if texts:
+            self.question.notes.append(f"{' '.join(texts)} on each chip of tp{self.tp}")
 
     def _letter(self, key: str) -> str | None:
         """Letter that a key means: as typed, in the other case, or by a library's name."""
@@ -656,6 +700,12 @@ class _Words:
             for letter in (kind.letters if kind else ("B", "D"))
             if kind is None or letter not in (*kind.defaults, *kind.optional)
         ]
+        if question.subject == EXPERTS and len(parts) == len(WIDTH_LETTERS):
+            letters = [*WIDTH_LETTERS]
+        if letters == ROW_LETTERS and len(parts) > len(letters) and all(map(str.isdigit, parts)):
+            rows = math.prod(map(int, parts[:-1]))
+            question.notes.append(f"{token} are {rows:,} rows of {parts[-1]}")
+            parts = [str(rows), parts[-1]]
         if len(parts) != len(letters):
             named = " ".join(
                 f"{letter}={part}" for letter, part in zip(letters, parts, strict=False)
@@ -665,6 +715,22 @@ class _Words:
         for letter, part in zip(letters, parts, strict=True):
             self._keep(letter, part)
         return True
+
+    def _network(self, token: str) -> bool:
+        """Take an interconnect by name: nvlink."""
+        is_network = any(token.lower() in chip.networks for chip in self.chips.values())
+        if is_network and self.question.collective:
+            self.question.network = token.lower()
+        return is_network
+
+    def _fill_network(self) -> None:
+        """Leave out an interconnect that its chips take of themselves."""
+        question = self.question
+        numbers = [int(number) for number in question.shards if number.isdigit()]
+        chips = [self.chips[name] for name in question.chips]
+        routes = [default_route(chip, number) for chip in chips for number in numbers]
+        if any(question.network in route for route in routes):
+            question.network = None
 
     def _quantity(self, token: str) -> bool:
         """Take the payload of a collective, parameters of an optimizer, or the rows of a chain."""
@@ -696,6 +762,7 @@ class _Words:
             question.notes.append("a grouped matmul is taken as experts with k=1: B rows in all")
         self._take_heads_and_dim()
         self._add_kv_heads()
+        self._divide()
         if not question.chips:
             raise RooflinesError("chip", "is missing", "name one, such as h100")
         if question.collective and (question.dtypes or question.roles):
@@ -704,6 +771,7 @@ class _Words:
         if question.collective and PAYLOAD not in question.sizes:
             raise RooflinesError("bytes", "are missing", "write a payload such as 64MiB")
         self._add_parts()
+        self._fill_network()
         if question.collective and not question.shards:
             problem = f"are missing: {question.subject} needs several"
             raise RooflinesError("chips", problem, "write --shards 8, or 8xh100")

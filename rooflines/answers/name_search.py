@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 MIN_LETTERS = 3
 """Letters of the shortest part of a name that stands for it [1]."""
 
-OPERATION_ALIASES = {"gemm": "matmul", "mm": "matmul", "linear": "matmul"}
+OPERATION_ALIASES = {
+    **dict.fromkeys(("gemm", "mm", "linear"), "matmul"),
+    **dict.fromkeys(("bmm", "baddbmm", "batched-gemm", "batched_gemm"), "batched-matmul"),
+}
 """Operations by their names in other libraries."""
 
 DTYPE_ALIASES = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from rooflines.answers.name_search import find_chip
 from rooflines.answers.question_words import parse_words
 from rooflines.answers.word_forms import (
     CHEAPEST,
@@ -24,6 +26,7 @@ from rooflines.models.library import is_named
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rooflines.answers.question_words import Question
 
 RATE = re.compile(r"\d ?(?:req(?:uests)?/s(?:ec)?|rps|qps)\b|\b(?:rps|qps)=", re.IGNORECASE)
 """Requests a second, which only a plan of servers takes."""
@@ -51,7 +54,8 @@ def with_command(words: Sequence[str]) -> list[str] | None:
         return [EXPLAIN, *words] if computes and len(question.tokens) > 1 else None
     tokens = {token.lower() for token in question.tokens}
     asks_rate = bool(question.request) and RATE.search(" ".join(typed_words))
-    if (CHEAPEST in tokens or asks_rate) and names_model and question.options.get("phase") != TRAIN:
+    plans = CHEAPEST in tokens or asks_rate or _asks_chips(question)
+    if plans and names_model and question.options.get("phase") != TRAIN:
         return [SERVE_COMMAND, *words]
     compared = tokens & {*VERSUS}
     sized = question.sizes or question.product or question.request or question.operation
@@ -68,6 +72,33 @@ def with_command(words: Sequence[str]) -> list[str] | None:
     if len(chip_names) > 1 and (compared or not sized):
         return [COMPARE, *words]
     return [EXPLAIN, *words]
+
+
+BEST_WORDS = {"fastest", "best"}
+CHIP_NOUNS = {"gpu", "gpus", "chip", "chips", "accelerator", "accelerators", "card", "hardware"}
+"""Words that together ask for a chip."""
+
+
+def asks_best_chip(question: Question) -> bool:
+    """Check for a question which chip serves a model best, of all with a price."""
+    tokens = {token.lower() for token in question.tokens}
+    return bool(tokens & BEST_WORDS and tokens & CHIP_NOUNS) and not question.chips
+
+
+def _asks_chips(question: Question) -> bool:
+    """Check for a question which chips, or how many of them, serve a model's requests."""
+    tokens = [token.lower() for token in question.tokens]
+    chips = chip_entries()
+    counts = any(
+        word == "many" and (noun in CHIP_NOUNS or find_chip(noun, chips))
+        for word, noun in pairwise(tokens)
+    )
+    loaded = question.request or any(map(USERS.search, tokens))
+    return asks_best_chip(question) or bool(counts and loaded)
+
+
+USERS = re.compile(r"(?:users|requests|sessions|concurrency)=")
+"""Requests in flight."""
 
 
 def judging_line(words: Sequence[str]) -> list[str] | None:

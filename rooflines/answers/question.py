@@ -382,25 +382,30 @@ def _joining(
 def _several_networks(
     question: Question, chips: Mapping[str, Chip], splits: Sequence[object]
 ) -> dict[str, Any]:
-    """Interconnects for experts on more chips than the first joins; a note says so."""
-    chip = chips.get(question.chips[0]) if len(question.chips) == 1 else None
-    if chip is None or not chip.networks or next(iter(chip.networks.values())).topology == TORUS:
+    """Interconnects for a split on more chips than the first joins; a note says so."""
+    named = [chips[name] for name in question.chips if name in chips]
+    firsts = [next(iter(chip.networks.values()), None) for chip in named]
+    if not named or any(first is None or first.topology == TORUS for first in firsts):
         return {}
     try:
         parallel = [validate_entry(Split, split) for split in splits]
     except RooflinesError:  # said later, at its place
         return {}
-    widest, group = (
-        max(math.prod(parse_axes(str(chips))) for chips in groups)
-        for groups in ([split.tp for split in parallel], [split.ep for split in parallel])
-    )
-    route = default_route(chip, group)
-    if len(route) == 1 or len(default_route(chip, widest)) > 1:
+    widest = max(parallel, key=_joined_chips)
+    count = _joined_chips(widest)
+    routes = [default_route(chip, count) for chip in named]
+    route = routes[0]
+    if len(route) == 1 or any(chip_route != route for chip_route in routes):
         return {}
-    question.notes.append(
-        f"ep{group} is more chips than one {route[0]} joins: the network is {','.join(route)}"
-    )
+    name = f"ep{widest.ep}" if 1 < math.prod(widest.exchange_axes) == count else widest.name
+    joined = f"{name} is more chips than one {route[0]} joins: the network is {','.join(route)}"
+    question.notes.append(joined)
     return {"network": [route]}
+
+
+def _joined_chips(split: Split) -> int:
+    """Most chips of a split that a network has to join [1]."""
+    return max(math.prod(group) for group in split.groups)
 
 
 def _config_type(model: Model | None) -> type[Entry]:

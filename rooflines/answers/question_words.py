@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +22,7 @@ from rooflines.answers.question_sizes import (
     values_of,
 )
 from rooflines.answers.word_forms import (
+    ACCEPTANCE_RATES,
     AUTO_WORDS,
     COMPARE,
     COUNT_KEYS,
@@ -37,9 +39,9 @@ from rooflines.answers.word_forms import (
     SERVE_COMMAND,
     SIZE_KEYS,
     SPLIT_WORDS,
-    SPOKEN,
     TRAIN_COMMAND,
     UTILIZATIONS,
+    VERSUS,
     key_name,
     says_nothing,
 )
@@ -56,9 +58,11 @@ from rooflines.basics.errors import RooflinesError, close_to, quote
 from rooflines.basics.file_kinds import check_kind
 from rooflines.basics.quantities import is_measured_rate, quantity_kind
 from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.hardware.support import default_route
 from rooflines.kinds.kind_names import find_kind
 from rooflines.models.architecture import TRAIN
-from rooflines.models.library import close_models, is_named, is_path, model_entries
+from rooflines.models.layer_matrices import LAYERS, layers_of
+from rooflines.models.library import close_models, find_model, is_named, is_path, model_entries
 from rooflines.theory.operation import NAMED_OPERATIONS
 from rooflines.training.optimizers import OPTIMIZERS
 from rooflines.training.parallel_plan import ZERO_STAGES, TrainingPlan, sharded_replicas
@@ -126,6 +130,29 @@ MODEL_LIKE = re.compile(r"[A-Za-z][\w./]*-[\w.-]+|[A-Za-z]+[\d.]+[A-Za-z]?")
 GEMV_SIZES = re.compile(r"1[xX×*].*[xX×*]")
 """All sizes of a matrix times one vector: 1x4096x14336."""
 
+LAYER_WORDS: Mapping[str, str] = {
+    **dict.fromkeys(("qkv", "qkv_proj", "qkv_projection"), "qkv"),
+    **dict.fromkeys(("q_proj", "q_projection"), "q"),
+    **dict.fromkeys(("k_proj", "v_proj", "k_projection", "v_projection"), "k"),
+    **dict.fromkeys(("o_proj", "out_proj", "o_projection", "output_projection"), "o"),
+    **dict.fromkeys(("gate_up", "gate_up_proj", "gate_up_projection"), "gate-up"),
+    **dict.fromkeys(("up_proj", "gate_proj", "up_projection", "gate_projection"), "up"),
+    **dict.fromkeys(("down_proj", "down_projection"), "down"),
+    **dict.fromkeys(("lm_head", "lmhead", "unembed", "unembedding"), "unembed"),
+    **dict.fromkeys(("mlp", "ffn"), "mlp"),
+    **{name.replace("-", "_"): name for name in LAYERS if "-" in name},
+}
+"""Weight matrices by their names in libraries."""
+
+NEAR_LAYERS = {"mlp": ("gate-up", "expert-gate-up", "up"), "qkv": ("q-a", "q")}
+"""Matrices in place of a name that stands for several."""
+
+LAYER_NOUNS = ("projection", "proj", "gemm", "matmul", "matrix", "weights")
+"""Nouns after such a name."""
+
+MATMUL, BATCHED_MATMUL = "matmul", "batched-matmul"
+"""A matrix product, and one of each of several pairs."""
+
 MATMUL_ROWS = "64"
 """B of a matmul whose D and F are typed alone."""
 
@@ -137,8 +164,8 @@ OPEN_SPLIT = re.compile(
 )
 """A split that is asked for: tp=?."""
 
-SENTENCE = 3
-"""Words that say nothing from which on a question is a sentence [1]."""
+SENTENCE = 2
+"""Words that say nothing, unknown ones too, from which on a question is a sentence [1]."""
 
 PAIR = 2
 """Fewest chips of a comparison [1]."""
@@ -158,6 +185,9 @@ OPTIMIZER_NAMES = {"adamw": "adam", "adamw-8bit": "adam-8bit", "adam8bit": "adam
 
 DRAFT_WORDS = ("speculative", "speculation", "spec", "eagle", "eagle3", "mtp", "draft", "drafting")
 """Words of speculative decoding."""
+
+FRACTION = re.compile(r"0?\.\d+")
+"""A share below one: 0.7."""
 
 DRAFTED, ACCEPTED = "3", "1.8"
 """Drafted tokens of a step and those accepted in the mean, in place of missing ones [1]."""
@@ -319,11 +349,17 @@ def parse_words(
     reader = _Reader(question, chips, command)
     if not any(name_search.find_chip(word, chips) for word in parts):
         _take_number(parts, question, chips)
-    unknown = [word for word in parts if not (TIMES_SIGN.fullmatch(word) or reader.read(word))]
-    for word in unknown:
+    reader.unknown = [
+        word for word in parts if not (TIMES_SIGN.fullmatch(word) or reader.read(word))
+    ]
+    for word in reader.unknown:
         reader.guess(word)
     reader.finish()
     return question
+
+
+def _is_whole_size(text: str) -> bool:
+    return text.isdigit() or SUFFIXED.fullmatch(text) is not None
 
 
 def _take_number(parts: list[str], question: Question, chips: Mapping[str, Chip]) -> None:
@@ -346,9 +382,24 @@ def _take_number(parts: list[str], question: Question, chips: Mapping[str, Chip]
         if match := name_search.search_chip(word, chips):
             parts[at] = match.name
             question.notes.append(match.note)
+            if {token.lower() for token in parts[at + 1 : at + 2]} & {*VERSUS, "or", "and"}:
+                continue  # 5090 vs 4090
         elif not at and any(re.search(r"\d[xX×*]|=", later) for later in parts[1:]):  # with sizes
             question.chips.append(parts.pop(0))
         return
+
+
+NEAR_NAME = 0.75
+"""Likeness from which on a word is a misspelt name, not a word of a sentence [1]."""
+
+
+def _is_near_name(word: str, chips: Mapping[str, Chip]) -> bool:
+    """Check for a word like the letters of a name that a question may have."""
+    entries = dtype_entries()
+    names = (*model_entries(), *chips, *entries.combinations, *entries.formats, *ENGINES)
+    words = (*NAMED_OPERATIONS, *PHASE_WORDS, *SIZE_KEYS, *ROLE_KEYS, *DRAFT_WORDS)
+    letters = {piece for name in (*names, *words) for piece in re.findall(r"[a-z]{3,}", name)}
+    return bool(get_close_matches(word, letters, n=1, cutoff=NEAR_NAME))
 
 
 # ---------------------------------------------------------------- reading
@@ -376,10 +427,16 @@ class _Reader:
         self.step_times: list[str] = []
         self.draft: dict[str, str] = {}
         self.draft_word: str | None = None
+        self.network: str | None = None
+        self.layer: str | None = None
+        self.layer_word = ""
+        self.unknown: list[str] = []
+        self.unread: list[str] = []
         self.readers = (
             self._phase,
             self._chips,
             self._dtypes,
+            self._layer,
             self._operation,
             self._path,
             self._size,
@@ -398,6 +455,7 @@ class _Reader:
             self._group,
             self._spoken,
             self._part_of_a_chip,
+            self._network,
         )
 
     def read(self, word: str) -> bool:
@@ -433,6 +491,36 @@ class _Reader:
         if dtypes:
             self.question.add("dtypes", dtypes)
         return bool(dtypes)
+
+    def _layer(self, word: str) -> bool:
+        """Take a weight matrix of a model by name: qkv, o_proj, lm-head."""
+        layer = LAYER_WORDS.get(key_name(word))
+        if layer is not None:
+            self.layer, self.layer_word = layer, word
+        return layer is not None or (self.layer is not None and word.lower() in LAYER_NOUNS)
+
+    def _fill_layer(self) -> None:
+        """Take a model's weight matrix as a matmul of its sizes; a note says so."""
+        question = self.question
+        if self.layer is None or not isinstance(question.model, str):
+            return
+        model = find_model(question.model)
+        layers = layers_of(model.shape)
+        if self.layer not in layers:
+            problem = f"is {quote(self.layer_word)}, which is no single matrix of {model.name}"
+            close = [name for name in NEAR_LAYERS.get(self.layer, ()) if name in layers]
+            close = close or close_to(self.layer, layers) or [*layers]
+            fix = f"use one of {', '.join(layers)}"
+            error = RooflinesError("layer", problem, fix, close=close)
+            self.mistake(error, self.layer_word, *close[:1])
+            return
+        width, outputs = layers[self.layer]
+        question.model, question.operation = None, MATMUL
+        typed = {letter.upper(): size for letter, size in question.sizes.items()}
+        question.sizes = {"B": MATMUL_ROWS, **typed, "D": str(width), "F": str(outputs)}
+        rows = "" if "B" in typed else f", with B={MATMUL_ROWS}"
+        text = f"{self.layer} of {model.name} is a matmul with D={width} F={outputs}{rows}"
+        question.notes.append(text)
 
     def _operation(self, word: str) -> bool:
         if word.lower() == GEMV:
@@ -514,6 +602,8 @@ class _Reader:
             self.question.keep("options", "measured", f"{value}{name}")
             return True
         key = "tokens" if name == "draft" and value.isdigit() else DRAFT_KEYS.get(name)
+        if name in ACCEPTANCE_RATES and (share := FRACTION.fullmatch(value)):
+            value = f"{float(share[0]):.4%}"
         if key is not None:
             self.draft[key] = value
         return key is not None
@@ -762,6 +852,24 @@ class _Reader:
             self.question.find("chips", match)
         return match is not None
 
+    def _network(self, word: str) -> bool:
+        """Take an interconnect by name: nvlink."""
+        is_network = any(word.lower() in chip.networks for chip in self.chips.values())
+        if is_network:
+            self.network = word.lower()
+        return is_network
+
+    def _fill_network(self) -> None:
+        """Take an interconnect that its chips would not take of themselves."""
+        question = self.question
+        if self.network is None or "network" in question.options:
+            return
+        numbers = [int(number) for _, number in self.counted_chips if is_count(number)]
+        named = [self.chips[name] for name in question.chips if name in self.chips]
+        count = max([question.count or 1, *numbers])
+        if all(self.network not in default_route(chip, count) for chip in named):
+            question.keep("options", "network", self.network)
+
     # ------------------------------------------------------------ what is left
 
     def guess(self, word: str) -> None:
@@ -805,14 +913,14 @@ class _Reader:
             "model": close_models(word) if not question.operation and not question.product else [],
         }
         missing = [kind for kind in close_names if not getattr(question, kind)]
+        if self._is_small_talk(word):
+            self.unread.append(word)
+            return
         close = [kind for kind in missing if close_names[kind]]
         if not close and MODEL_LIKE.fullmatch(word) and self._asks_model():
             close = ["model"]
         if not close and "chips" in missing:
             close = ["chips"]
-        if not close and self._is_small_talk(word):
-            question.notes.append(f"{word} is not read")
-            return
         if not close:
             all_names = [*NAMED_OPERATIONS, *self.chips, *dtypes, *model_entries()]
             problem = "which is no operation, model, size, chip or dtype combination"
@@ -825,13 +933,14 @@ class _Reader:
         (question.take if close[0] == "model" else question.add)(close[0], word)
 
     def _is_small_talk(self, word: str) -> bool:
-        """Check for an unknown word in a sentence whose chip and subject are known."""
+        """Check for an unknown word in a sentence whose subject is known, and near no name."""
         question = self.question
         subject = question.model or question.operation or question.product or question.sizes
-        spoken = sum(token.lower() in SPOKEN for token in question.tokens)
-        is_known = bool(question.chips and subject) and self.command != COMPARE
         is_word = word.isalpha() and word.islower() and find_kind(word) is None
-        return is_known and is_word and spoken >= SENTENCE
+        fillers = sum(says_nothing(token) or token in self.unknown for token in question.tokens)
+        is_sentence = is_word and bool(subject) and fillers >= SENTENCE
+        is_sentence = is_sentence and self.command != COMPARE
+        return is_sentence and not _is_near_name(word, self.chips)
 
     def _asks_model(self) -> bool:
         """Check for a question that needs a model and names none."""
@@ -848,7 +957,9 @@ class _Reader:
         if missing:
             texts = {"tokens": "how many tokens are drafted", "accepted": "how many are accepted"}
             problem = f"does not say {' nor '.join(texts[key] for key in missing)}"
-            drafted = draft.get("tokens", DRAFTED)
+            typed = draft.get("accepted", "")
+            at_least = typed if typed.isdigit() else DRAFTED
+            drafted = draft.get("tokens", max(DRAFTED, at_least, key=int))
             accepted = draft.get("accepted", min(ACCEPTED, drafted, key=float))
             fix = f"write drafted={drafted} accepted={accepted}, in the mean of a step"
             words = [token for token in question.tokens if self._is_of_draft(token)]
@@ -928,6 +1039,12 @@ class _Reader:
             question.sizes["S"], question.product = product, None
             question.notes.append(f"{product} is taken as S={product}")
         sizes = TIMES_SIGN.split(product)
+        batched = NAMED_OPERATIONS[BATCHED_MATMUL]
+        is_product = question.operation in (None, MATMUL) and question.model is None
+        if is_product and len(sizes) == len(batched.dims) and all(map(_is_whole_size, sizes)):
+            question.operation = BATCHED_MATMUL
+            letters = " x ".join(batched.dims)
+            question.notes.append(f"{product} is taken as {letters} of a {BATCHED_MATMUL}")
         is_matmul = question.operation in (None, "matmul") and question.model is None
         if is_matmul and len(sizes) == len("DF") and all(map(str.isdigit, sizes)):
             question.product = None
@@ -955,9 +1072,16 @@ class _Reader:
                 except RooflinesError as error:
                     self.mistake(error, number)
 
+    def _note_unread(self) -> None:
+        """Say which words of a sentence are not read."""
+        if self.unread:
+            verb = "is" if len(self.unread) == 1 else "are"
+            self.question.notes.append(f"{', '.join(self.unread)} {verb} not read")
+
     def finish(self) -> None:
         """Combine the parts of splits, and check parts that exclude each other."""
         question = self.question
+        self._note_unread()
         self._fill_adapters()
         self._combine_counts()
         singles = [
@@ -982,7 +1106,9 @@ class _Reader:
         if self.batch_tokens is not None:
             self._divide_batch(self.batch_tokens)
         self._combine_draft()
+        self._fill_layer()
         self._fill()
+        self._fill_network()
         if GEMV in map(str.lower, question.tokens) and GEMV_SIZES.match(str(question.product)):
             question.sizes.pop("B", None)
         if question.product is not None and question.sizes:

@@ -265,9 +265,14 @@ OPTION_KEYS: Mapping[str, str] = {
 
 DRAFT_KEYS: Mapping[str, str] = {
     **dict.fromkeys(("drafted", "draft_tokens", "num_speculative_tokens", "spec_tokens"), "tokens"),
+    **dict.fromkeys(("gamma", "num_draft_tokens"), "tokens"),
     **dict.fromkeys(("accepted", "accept", "acceptance", "acceptance_length"), "accepted"),
+    "acceptance_rate": "accepted",
 }
 """Parts of speculative decoding by key."""
+
+ACCEPTANCE_RATES = ("acceptance", "acceptance_rate")
+"""Keys of a rate of acceptance, where their number is a share below one."""
 
 GLOBAL_BATCHES = ("gbs", "global_batch", "global_batch_size")
 """Keys of the batch of all replicas: sequences, or with a million tokens."""
@@ -339,6 +344,9 @@ were got getting seeing see measured measure between these those them they you y
 batchsize where layer layers up down what's whats i'm i've it's how's there's let's single model's
 hold holds big total plan each
 instance instances request say says show compute calculate estimate estimated
+min minimum smallest least fewest card cards into both every while as effect effects impact help
+helps explain describe difference differences higher lower more less same other than achieved
+attainable hit hits typical common usual today now currently required require requires
 """
 
 SPOKEN = frozenset(SMALL_WORDS.split())
@@ -349,7 +357,9 @@ latency throughput cost price speed time estimate bound roofline fit fits memory
 tokens/s tok/s perf performance critical batch bottleneck compute-bound memory-bound limit
 bandwidth-bound network-bound users sequences sessions requests context inference intensity
 utilization ridge point peak peaks specs spec-sheet flops bandwidth days mtok $/mtok kv cache
-kv-cache max-batch max_batch itl tbt tps million
+kv-cache max-batch max_batch itl tbt tps million tflops tflop/s pflops pflop/s gflops flop/s
+flops/s qps rps req/s tokens/s/gpu tok/s/gpu tokens/s/chip tok/s/chip tokens/s/user tok/s/user
+tokens/sec activation activations states gradients speedup slowdown interactivity footprint vram
 """
 
 RESULTS = frozenset(RESULT_WORDS.split())

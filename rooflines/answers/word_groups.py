@@ -65,6 +65,12 @@ LIKE_A_NUMBER = re.compile(r"[\d$.][\w.,/%$+-]*")
 GLUED = re.compile(r"(bs|batch|ctx|seq|isl|osl)(\d+[kKmM]?)", re.IGNORECASE)
 """A key with its number: bs64, ctx8k."""
 
+EINSUM_ARROW = re.compile(r"[A-Za-z]\s*->")
+"""Arrow after a letter, in an einsum."""
+
+WIDTHS = re.compile(r"(\d+[kK]?)->(\d+[kK]?)")
+"""Widths of a linear layer: 4096->14336."""
+
 GLUED_AFTER = re.compile(r"(\d+[kK]?)(ctx|isl|osl|seq)", re.IGNORECASE)
 """A number with its key behind: 8192ctx."""
 
@@ -134,6 +140,8 @@ def joined_words(words: Iterable[str], chips: Mapping[str, Chip]) -> list[str]:
 
 def rewritten_word(text: str) -> str:
     """A word with its key and value apart: bs64, TPOT<30ms, 2.5$/h."""
+    if match := WIDTHS.fullmatch(text):
+        return f"{match[1]}x{match[2]}"
     if match := GLUED.fullmatch(text):
         return f"{match[1].lower()}={match[2]}"
     if match := GLUED_AFTER.fullmatch(text):
@@ -155,7 +163,7 @@ def _without_step(text: str) -> str:
 def _words(word: str, chips: Mapping[str, Chip]) -> list[str]:
     """Split quoted words; einsums, sizes with spaces around `=`, paths and chips stay whole."""
     whole = (SIZE.fullmatch(word) and word.count("=") == 1) or name_search.find_chip(word, chips)
-    if whole or "->" in word or is_path(word):
+    if whole or EINSUM_ARROW.search(word) or is_path(word):
         return [word]
     return [part for text in word.split() for part in _without_stops(text)]
 
@@ -311,6 +319,15 @@ SPOKEN_PHRASES = tuple(
         ("token", r"(\d+) (?:draft(?:ed)?|speculative) tokens?", r"drafted=\1"),
         ("draft", r"draft(?: of| length)? (\d+)(?: tokens?)?", r"drafted=\1"),
         ("spec", r"spec(?:ulative)? (\d+)(?: tokens?)?", r"drafted=\1"),
+        ("gamma", r"gamma (\d+)", r"drafted=\1"),
+        ("accept", r"accept(?:ance)?(?: rate)?(?: of)? 0?(\.\d+)", r"acceptance=0\1"),
+        (
+            "tok",
+            r"(?:per|/|for|a) (?:1 ?m|(?:1 |one )?million|m) ?(?:input |output )?tok(?:en)?s?",
+            "per",
+        ),
+        ("->", r"(\d+[kK]?) ?-> ?(\d+[kK]?)", r"\1x\2"),
+        ("flop", r"(\d[\d.,]*) ?([tTpP])flops?(?:/s)? ?(?:/|per )(?:gpu|chip)", r"\1\2FLOP/s"),
         ("eagle", r"eagle (\d+)(?: tokens?)?", r"drafted=\1"),
         ("mtp", r"mtp (\d+)(?: tokens?)?", r"drafted=\1"),
         ("accept", r"([\d.]+%?)(?: tokens?)? accept(?:ed|ance)(?: rate)?", r"accepted=\1"),
@@ -332,6 +349,9 @@ SPOKEN_PHRASES = tuple(
             r"\1tok/s/gpu",
         ),
         ("tok", r"(\d[\d.,]*) tok(?:en)?s?(?:/s| per s(?:ec(?:ond)?)?)", r"\1tok/s"),
+        ("lm head", r"lm head", "lm-head"),
+        ("proj", r"(q|k|v|o|qkv|up|down|gate|output) proj(?:ection)?", r"\1-projection"),
+        ("batched", r"(?:strided )?batched[ -](?:gemm|matmul|mm)s?", "batched-matmul"),
         (
             "concurrent",
             r"(\d+) concurrent(?: (?:requests|users|sequences))?",
@@ -432,8 +452,9 @@ def _keyed(words: Sequence[str]) -> tuple[int, str]:
     if key_name(first) == "batch" and second.lower() == "size" and third:
         return (3, f"batch={third}") if LIKE_A_NUMBER.fullmatch(third) else (2, first)
     is_size = first.upper() in LETTERS and (WHOLE.fullmatch(second) or SUFFIXED.fullmatch(second))
-    if not (is_size or (is_key(first) and LIKE_A_NUMBER.fullmatch(second))):
-        return 1, first
+    is_keyed = is_size or (is_key(first) and LIKE_A_NUMBER.fullmatch(second))
+    if not is_keyed or (key_name(first) == "in" and quantity_kind(second) == "time"):
+        return 1, first  # in 300us
     second = _without_step(second)
     in_units = bool(third) and (_is_time(second, third) or is_measured_rate(f"{second}{third}"))
     return (3, f"{first}={second}{third}") if in_units else (2, f"{first}={second}")

@@ -14,7 +14,12 @@ import polars as pl
 from rooflines.answers.cache_answer import asks_cache, cache_cases
 from rooflines.answers.case_table import Cases
 from rooflines.answers.chip_answer import chip_cases, names_chips_alone
-from rooflines.answers.completion import complete, complete_training, missing_sizes
+from rooflines.answers.completion import (
+    complete,
+    complete_training,
+    missing_sizes,
+    take_usual_chip,
+)
 from rooflines.answers.corrections import CommandLine, corrected_line, with_correction
 from rooflines.answers.explain import answered
 from rooflines.answers.kernel_question import missing_letters, parse_kernel_words
@@ -193,9 +198,6 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 
 A = TypeVar("A")
 
-USUAL_CHIP = "h100-sxm"
-"""Chip of a question about the intensity alone."""
-
 FIRST = """Type a question, such as:
   rooflines explain h100 128x8192x8192 bf16
   rooflines explain 8xh100 llama-3.1-70b B=64 S=8k
@@ -297,6 +299,7 @@ def _kernel_answer(
         problem = f"is no option of a kernel such as {question.subject}"
         raise RooflinesError(names, problem, "leave it out")
     merged = with_overrides(question, catalogues, settings, None)
+    options = {**options, "network": options.get("network") or question.network}
     try:
         answer = kernel_cases(question, merged, options, bound=bound)
     except RooflinesError as error:
@@ -344,11 +347,7 @@ def answer_line(
     with all_mistakes(question):
         if "operation" in keys:
             question.take("operation", keys["operation"])
-        if _asks_intensity(question):
-            question.chips.append(USUAL_CHIP)
-            question.notes.append(
-                f"on {USUAL_CHIP}, where no chip is typed; the intensity is that of every chip"
-            )
+        take_usual_chip(question, trains=_trains(question, keys))
         typed = question.options.keys() - {"phase", "calibration"}
         _check_options({**keys, **dict.fromkeys(typed)}, of_a_model=question.model is not None)
         keys.pop("operation", None)
@@ -370,12 +369,6 @@ def answer_line(
         elif question.model is not None and not question.product:  # another mistake is said
             question.sizes |= missing_sizes(question, {**question.options, **keys})
         return question, answered(question, catalogues, bound=bound, **keys)
-
-
-def _asks_intensity(question: Question) -> bool:
-    """Check for a question about an operation's intensity that names no chip."""
-    tokens = {token.lower() for token in question.tokens}
-    return question.model is None and not question.chips and "intensity" in tokens
 
 
 def _is_open(question: Question, keys: Mapping[str, Any]) -> bool:

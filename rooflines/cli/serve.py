@@ -12,6 +12,7 @@ import click
 
 from rooflines.answers.corrections import CommandLine
 from rooflines.answers.overrides import with_overrides
+from rooflines.answers.plain_question import asks_best_chip
 from rooflines.answers.question_words import all_mistakes, parse_words
 from rooflines.answers.serve_answer import (
     DEPLOYMENT_KINDS,
@@ -93,6 +94,19 @@ RATE = re.compile(
     re.IGNORECASE,
 )
 """Requests a second: 20 req/s, 10rps."""
+
+RATE_BY_PERIOD = re.compile(
+    r"(?<![\w=.])(\d+(?:\.\d+)?)([kM]?) ?(?:req(?:uests)?|queries)(?: ?/ ?| per | an? )"
+    r"(min(?:ute)?|hour|h|day)\b",
+    re.IGNORECASE,
+)
+"""Requests in a longer period: 1000 requests per minute."""
+
+PERIODS = {"m": 60, "h": 3600, "d": 86400}
+"""Seconds of a period by its first letter [s]."""
+
+THOUSANDS = {"": 1, "k": 10**3, "m": 10**6}
+"""Factor of a suffix [1]."""
 
 RATE_KEY = re.compile(r"(?<![\w-])(?:qps|rps|rate)[ =]+(\d+(?:\.\d+)?)\b", re.IGNORECASE)
 """The same by a key: qps=20."""
@@ -224,7 +238,8 @@ def _write_new(path: str, text: str) -> None:
 def _limits_of(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """Words without `ttft=2s` and others of these, which are options here."""
     rest, limits = [], {}
-    text = RATE_KEY.sub(r"load=\1", RATE.sub(r"load=\1", " ".join(words)))
+    text = RATE_BY_PERIOD.sub(_load_of_period, " ".join(words))
+    text = RATE_KEY.sub(r"load=\1", RATE.sub(r"load=\1", text))
     text = IN_FLIGHT.sub(lambda match: f"users={match[1] or match[2]}", text)
     if CHEAPEST.search(text):
         limits["goal"], text = COST, CHEAPEST.sub(" ", text)
@@ -237,6 +252,12 @@ def _limits_of(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
         else:
             rest.append(word)
     return rest, limits
+
+
+def _load_of_period(match: re.Match[str]) -> str:
+    """Requests a second of those in a minute, an hour or a day, as a word."""
+    requests = float(match[1]) * THOUSANDS[match[2].lower()]
+    return f"load={requests / PERIODS[match[3][0].lower()]:.4g}"
 
 
 def _answer(
@@ -290,13 +311,14 @@ def _fill(question: Question, options: dict[str, Any], catalogues: QuestionCatal
         options["tpot"] = f"{tpot_s!r}s"
         question.notes.append(f"{limit} is a limit: TPOT {seconds(tpot_s)}")
     missing = {key: LENGTHS[key] for key in LENGTHS if key not in question.request}
-    if len(missing) == len(LENGTHS) and not question.chips and options.get("goal") != COST:
+    asks_all = options.get("goal") == COST or asks_best_chip(question)
+    if len(missing) == len(LENGTHS) and not question.chips and not asks_all:
         return
     question.request |= {key: size for key, (_, size) in missing.items()}
     if missing:
         text = " ".join(f"{word}={size}" for word, size in missing.values())
         question.notes.append(f"{text}, where none is typed")
-    if options.get("goal") != COST:
+    if not asks_all:
         return
     if question.chips:
         _leave_out_unpriced(question, options, catalogues)
@@ -305,7 +327,8 @@ def _fill(question: Question, options: dict[str, Any], catalogues: QuestionCatal
     question.chips = [name for name, chip in chips.items() if chip.lowest_price()]
     if "chips" not in options and question.count is None:
         options["chips"] = NODE
-    question.notes.append("all chips with a dated price are compared, where none is typed")
+    ranked = "" if options.get("goal") == COST else ", by output tokens/s of a chip"
+    question.notes.append(f"all chips with a dated price are compared{ranked}")
 
 
 def _leave_out_unpriced(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflines.answers.completion import complete_training
+from rooflines.answers.completion import complete_training, take_usual_chip
 from rooflines.answers.corrections import CommandLine
 from rooflines.answers.explain import answered
 from rooflines.answers.name_search import find_chip
@@ -109,6 +109,7 @@ def _answer(
     with all_mistakes(question):
         if question.model is None:
             raise RooflinesError("model", "is missing", "name one, such as llama-3.1-70b")
+        take_usual_chip(question, trains=True)
         price = question.options.pop("price", None)
         catalogues = with_overrides(question, catalogues, settings, price)
         phase = question.options.pop("phase", TRAIN)

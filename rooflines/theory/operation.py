@@ -70,10 +70,11 @@ NAMED_OPERATIONS = {
         Operation("per-example-matmul", "BD", "BDF", "BF"),
         Operation("dot", "D", "D", "", unit="vector", flops="exact"),
         Operation("sequence-matmul", "BSD", "DF", "BSF"),
+        Operation("batched-matmul", "BMK", "BKN", "BMN"),
     )
 }
 """Named operations. Source: All About Rooflines, the chapter's main case, Question 4 and the dot
-product."""
+product; a batched matmul has the letters of BLAS."""
 
 EINSUM = re.compile(r"([A-Za-z]+),([A-Za-z]+)->([A-Za-z]*)")
 OPERATION_FIX = (

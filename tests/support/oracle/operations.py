@@ -7,6 +7,7 @@ NAMED = {
     "per-example-matmul": "BD,BDF->BF",
     "dot": "D,D->",
     "sequence-matmul": "BSD,DF->BSF",
+    "batched-matmul": "BMK,BKN->BMN",
 }
 
 
