@@ -1,6 +1,7 @@
 """Traces in a config: what is refused, what the plan depends on, tables, comparison and page."""
 
 import json
+from itertools import chain
 from urllib.parse import parse_qsl
 
 import polars as pl
@@ -10,7 +11,7 @@ from traced import event, kernel, launch, write_trace
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.loading import load_config
-from rooflines.results.folders import TRACE_CHANGES_FILE
+from rooflines.results.folders import TRACE_CHANGES_FILE, TRACE_TABLES
 from rooflines.run.plan import plan
 from rooflines.run.trace_jobs import explorer_address, write_trace_changes
 from rooflines.run.trace_jobs import write_trace as write_outputs
@@ -35,16 +36,17 @@ def folder(tmp_path_factory):
     (path / "config.yaml").write_text(CONFIG, encoding="utf-8")
     planned = plan(load_config(path / "config.yaml"))
     results = path / "results"
-    (results / "traces").mkdir(parents=True)
+    (results / "tables" / "traces").mkdir(parents=True)
+    (results / "traces").mkdir()
     for name in ("decode", "tuned"):
-        table = f"traces/{name}.parquet"
+        table = f"{TRACE_TABLES}/{name}.parquet"
         write_outputs(planned.spec(table), results / table, results / "traces" / name)
     write_trace_changes(planned.spec(TRACE_CHANGES_FILE), results / TRACE_CHANGES_FILE)
     return path
 
 
 def test_a_table_adds_up_to_the_span(folder):
-    calls = pl.read_parquet(folder / "results" / "traces" / "decode.parquet")
+    calls = pl.read_parquet(folder / "results" / TRACE_TABLES / "decode.parquet")
     span_s = (calls["start_s"] + calls["seconds"]).max()
     idle = calls.select(pl.sum_horizontal("idle_host_s", "idle_call_s", "idle_device_s"))
     assert calls["seconds"].sum() + idle.sum().item() == pytest.approx(span_s)
@@ -53,7 +55,7 @@ def test_a_table_adds_up_to_the_span(folder):
 def test_a_comparison_closes_on_both_spans(folder):
     changes = pl.read_csv(folder / "results" / TRACE_CHANGES_FILE)
     for name, column in (("decode", "before_s"), ("tuned", "after_s")):
-        calls = pl.read_parquet(folder / "results" / "traces" / f"{name}.parquet")
+        calls = pl.read_parquet(folder / "results" / TRACE_TABLES / f"{name}.parquet")
         idle = calls.select(pl.sum_horizontal("idle_host_s", "idle_call_s", "idle_device_s"))
         span_s = calls["seconds"].sum() + idle.sum().item()
         assert changes[column].sum() == pytest.approx(span_s, abs=1e-12)
@@ -63,7 +65,8 @@ def test_a_comparison_closes_on_both_spans(folder):
 
 def test_the_page_has_screens_pictures_and_changes(folder):
     results = folder / "results"
-    outputs = [*(results / "traces").iterdir(), results / TRACE_CHANGES_FILE]
+    folders = ((results / place).iterdir() for place in ("traces", TRACE_TABLES))
+    outputs = [*chain(*folders), results / TRACE_CHANGES_FILE]
     views = {view["name"]: view for view in trace_views(sorted(outputs))}
     files = dict(trace_files(outputs))
     assert "kernels take 1.53 times their bound" in views["decode"]["screens"][0]
@@ -89,7 +92,7 @@ def test_a_changed_file_changes_what_its_job_depends_on(folder, tmp_path):
             ].values()
         ]
         for path in (folder, tmp_path)
-        for table in ("traces/decode.parquet", "traces/tuned.parquet")
+        for table in (f"{TRACE_TABLES}/decode.parquet", f"{TRACE_TABLES}/tuned.parquet")
     ]
     assert digests[0] != digests[2]
     assert digests[1] == digests[3]
@@ -120,6 +123,12 @@ def test_a_decode_step_of_a_model_opens_in_the_explorer(tmp_path):
         *("h100-sxm", "qwen3-8b"),
         *("32", "1025"),
     )
+
+
+def test_a_trace_has_another_name_than_the_files_of_tables(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    with pytest.raises(RooflinesError, match=r"traces.part-0 is a name of"):
+        load_config({"traces": {"part-0": {"file": "step.json"}}})
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,11 @@ MEASURED_FOLDER = "measured"
 MEASURED_SUMMARIES = ("measured.csv", "measured-skipped.csv")
 """Errors of bound and estimates at the timings, and timings without a row."""
 
+TRACE_TABLES = f"{TABLES_FOLDER}/traces"
+"""Calls of each trace, one file per trace."""
+
 TRACES_FOLDER = "traces"
-"""Calls of each trace as a table, and a folder with its screen and pictures."""
+"""Screen and pictures of each trace, one folder per trace."""
 
 TRACE_CHANGES_FILE = "trace-changes.csv"
 """Groups and idle times that changed between two traces."""

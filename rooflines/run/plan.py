@@ -28,6 +28,7 @@ from rooflines.results.folders import (
     TABLES_FOLDER,
     THRESHOLDS_FILE,
     TRACE_CHANGES_FILE,
+    TRACE_TABLES,
     TRACES_FOLDER,
     WORKBOOK,
 )
@@ -198,7 +199,7 @@ def _traces(config: Config) -> Iterator[Output]:
     for name, trace in config.traces.items():
         content = {"traces": [trace.recipe()], "catalogues": catalogues}
         job = "run.trace_jobs.write_trace"
-        tables[name] = Output.create(f"{TRACES_FOLDER}/{name}.parquet", job, content)
+        tables[name] = Output.create(f"{TRACE_TABLES}/{name}.parquet", job, content)
         yield tables[name]
         yield Output.create(f"{TRACES_FOLDER}/{name}", job, content)
     pairs = [

@@ -49,7 +49,7 @@ def final_lines(plan: Plan, results: str | Path) -> str:
     thresholds = [THRESHOLDS_FILE] if plan.parts_in(TABLES_FOLDER) else []
     thresholds += [MODEL_THRESHOLDS_FILE] if MODEL_THRESHOLDS_FILE in named else []
     measured = [name for name in MEASURED_SUMMARIES[:1] if name in named]
-    traces = sum(path.endswith(".parquet") for path in plan.paths(TRACES_FOLDER))
+    traces = len(plan.paths(TRACES_FOLDER))
     laid = [counted(traces, "trace")] if traces else []
     counts = [*tables, *thresholds, *measured, *laid, counted(charts, "chart")]
     lines = [f"In {results}: {', '.join(counts)}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rooflines.basics.yaml_file import JSON
+
+PART_NAME = re.compile(r"part-\d")
+"""Begin of the names that files of a sweep's table have."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,6 +77,8 @@ def checked_traces(
     sets: dict[str, TraceSet] = {}
     for name, config in configs.items():
         with mistakes.at(name) as part:
+            if PART_NAME.match(name):
+                part.add(RooflinesError("", "is a name of a table's file", "use another name"))
             paths: list[Path] = []
             chip = None
             with part.at("file"):

@@ -8,7 +8,7 @@ rule trace:
     The spec has the digests of its files.
     """
     output:
-        table="<results>/traces/{trace}.parquet",
+        table="<results>/tables/traces/{trace}.parquet",
         folder=directory("<results>/traces/{trace}"),
     log:
         "<results>/logs/traces/{trace}.log",
@@ -16,7 +16,7 @@ rule trace:
     resources:
         mem_mb=2000,
     params:
-        spec=plan.spec_of("traces/{trace}.parquet"),
+        spec=plan.spec_of("tables/traces/{trace}.parquet"),
     run:
         run_process(
             "run.trace_jobs.write_trace",
