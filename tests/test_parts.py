@@ -15,7 +15,8 @@ from rooflines.results.folders import LAYERS_FOLDER, MODELS_FOLDER
 from rooflines.run import code_digests
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
-from rooflines.sweep.recipes import sweep_of
+from rooflines.solvers.threshold_frames import sweep_thresholds
+from rooflines.sweep.recipes import SHARED_SWEEPS, shared_sweep_of, sweep_of
 
 
 def config(rows_per_part, **chips):
@@ -106,6 +107,50 @@ def test_an_edited_sweep_changes_its_own_parts_and_no_other():
         return [part.spec for part in plan(rooflines.load_config({"sweeps": sweeps})).parts]
 
     assert [one == other for one, other in zip(specs(1), specs(2), strict=True)] == [True, False]
+
+
+def served(chips, **keys):
+    """Specs of the jobs for a sweep over a model: steps, kernels and thresholds."""
+    sweep = {
+        "models": ["llama-3.1-8b"],
+        "grid": {"B": [1, 8], "S": [128, 1024]},
+        "dtypes": ["bf16", "fp8"],
+        "chips": chips,
+        "thresholds": ["B", "S"],
+        "calibration": ["trtllm", "nccl"],
+    }
+    given = {"model-sweeps": {"serve": {**sweep, **keys}}}
+    outputs = plan(rooflines.load_config(given)).outputs
+    return [json.loads(output.spec) for output in outputs if output.sweep == "serve"]
+
+
+def test_jobs_share_a_sweep_over_the_same_models_and_chips():
+    specs = served(["h100-sxm", "b200"])
+    assert [spec.get("folder") for spec in specs] == [MODELS_FOLDER, LAYERS_FOLDER, None]
+    shared, *same = map(shared_sweep_of, specs)
+    assert all(sweep is shared for sweep in same)
+    for order in ([0, 1, 2], [2, 1, 0]):  # whichever job reads a time first
+        for spec in (specs[index] for index in order):
+            if "folder" not in spec:
+                expected, found = map(sweep_thresholds, (sweep_of(spec), shared))
+            else:
+                table = KernelTable if spec["folder"] == LAYERS_FOLDER else StepTable
+                expected, found = (
+                    table(sweep).frame().collect() for sweep in (sweep_of(spec), shared)
+                )
+            assert found.height
+            assert found.equals(expected)
+
+
+def test_jobs_share_no_sweep_over_other_chips_sizes_or_operations():
+    specs = [
+        served(["h100-sxm"])[0],
+        served(["b200"])[0],
+        served(["b200"], grid={"B": 1, "S": 1})[0],
+    ]
+    assert len({id(shared_sweep_of(spec)) for spec in specs}) == len(specs) < SHARED_SWEEPS
+    part = json.loads(plan(config(100)).parts[0].spec)
+    assert shared_sweep_of(part) is not shared_sweep_of(part)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from rooflines.models.architecture import Shape
 from rooflines.results.folders import LAYERS_FOLDER, TABLES_FOLDER
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
-from rooflines.sweep.recipes import sweep_of
+from rooflines.sweep.recipes import shared_sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -62,7 +62,7 @@ def write_part(spec: str, path: str | Path) -> str:
     """
     recipe = json.loads(spec)
     kind = KernelTable if recipe["folder"] == LAYERS_FOLDER else table_of
-    table, first = kind(sweep_of(recipe)), recipe["row"]
+    table, first = kind(shared_sweep_of(recipe)), recipe["row"]
     columns = table.stored
     names = [column.name for column in columns]
     rows = table.frame(recipe["start"], recipe["stop"], names, enums=True)

@@ -13,7 +13,7 @@ from rooflines.results.records import recorded
 from rooflines.results.tables import write_parquet
 from rooflines.run.jobs import about
 from rooflines.solvers.threshold_frames import column_types, sweep_thresholds
-from rooflines.sweep.recipes import sweep_of
+from rooflines.sweep.recipes import shared_sweep_of
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.threshold_columns import threshold_columns
 
@@ -27,7 +27,7 @@ def write_threshold_part(spec: str, path: str | Path) -> None:
         path: The Parquet file to write.
     """
     recipe = json.loads(spec)
-    sweep = sweep_of(recipe)
+    sweep = shared_sweep_of(recipe)
     columns = threshold_columns([sweep], models=isinstance(sweep, ModelSweep))
     write_parquet(sweep_thresholds(sweep).lazy(), path, about([recipe], columns))
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import chain
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from rooflines.config.model_fields import ModelSweepConfig
@@ -32,6 +35,15 @@ if TYPE_CHECKING:
 
 IN_CONFIG = "the config"
 """Source of a shape that a config writes out."""
+
+RECIPE_KEYS = ("sweep", "config", "models", "chips", "dtypes", "calibrations")
+"""Keys of a recipe; a job's spec has further ones, such as the rows of a part."""
+
+SHARED_SWEEPS = 4
+"""Sweeps over models that jobs of one process share, the last used [1]."""
+
+_lock = Lock()
+"""Held while a shared sweep is looked up or built: jobs run on several threads."""
 
 
 def recipe_of(
@@ -191,6 +203,24 @@ def sweep_of(recipe: JSON) -> Any:  # noqa: ANN401, the kind of sweep that it is
         for model, entry in recipe["models"].items()
     }
     return checked_sweep(sweep_of_models(name, model_config, chips, dtypes, fits, models))
+
+
+def shared_sweep_of(recipe: JSON) -> Any:  # noqa: ANN401, as `sweep_of`
+    """Rebuild the sweep from a recipe; jobs of a process with the same models and chips share it.
+
+    Rows, kernels and thresholds of steps need the same works, times and estimates, which a sweep
+    over models computes when they are first read: most of the time of these jobs.
+    """
+    if "models" not in recipe:
+        return sweep_of(recipe)
+    text = json.dumps({key: recipe[key] for key in RECIPE_KEYS if key in recipe})
+    with _lock:
+        return _shared_sweep(text)
+
+
+@lru_cache(maxsize=SHARED_SWEEPS)
+def _shared_sweep(recipe: str) -> Any:  # noqa: ANN401, as `sweep_of`
+    return sweep_of(json.loads(recipe))
 
 
 def skipped_records(sweeps: Iterable[AnySweep]) -> list[dict[str, Any]]:
