@@ -39,8 +39,8 @@ ROOMS = (
 MAX_BYTES = 2**26
 """Maximum cache file size [byte]."""
 
-MAX_STATES = 4
-"""Maximum number per name, the newest: several versions take turns [1]."""
+MAX_STATES = 12
+"""Maximum number per name, the newest: several versions and edits take turns [1]."""
 
 DIGEST_DIGITS = 64
 """Hexadecimal digits before the data in a cache file [1]."""
