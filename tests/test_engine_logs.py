@@ -155,6 +155,161 @@ def test_the_answer_is_that_of_explain(tmp_path, capsys):
     assert answer["log"]["logged_step_s"] == pytest.approx(0.01)
 
 
+VARIANTS = {
+    "vllm v0": (
+        "INFO 01-22 18:27:20 metrics.py:449] Avg prompt throughput: 0.0 tokens/s, Avg generation "
+        "throughput: 640.0 tokens/s, Running: 16 reqs, Swapped: 0 reqs, Pending: 3 reqs, GPU KV "
+        "cache usage: 20.0%, CPU KV cache usage: 0.0%.\n"
+    ),
+    "vllm of 2026, with a connector": (
+        "(APIServer pid=646) INFO 06-13 11:03:45 [loggers.py:271] Engine 000: Avg prompt "
+        "throughput: 0.0 tokens/s, Avg generation throughput: 640.0 tokens/s, Running: 16 reqs, "
+        "Waiting: 3 reqs, GPU KV cache usage: 20.0%, Prefix cache hit rate: 0.0%, External prefix "
+        "cache hit rate: 1.2%\n"
+    ),
+    "vllm in docker compose, in colours": (
+        "\x1b[36mvllm-1  | \x1b[0m\x1b[KINFO 08-11 [loggers.py:118] Engine 000: Avg prompt "
+        "throughput: 0.0 tokens/s, Avg generation throughput: 640.0 tokens/s, Running: 16 reqs, "
+        "Waiting: 3 reqs, GPU KV cache usage: 20.0%, Prefix cache hit rate: 0.0%   \n"
+    ),
+    "vllm as docker's JSON": (
+        '{"log":"INFO 08-11 09:20:10 [loggers.py:118] Engine 000: Avg prompt throughput: 0.0 '
+        "tokens/s, Avg generation throughput: 640.0 tokens/s, Running: 16 reqs, Waiting: 3 reqs, "
+        'GPU KV cache usage: 20.0%, Prefix cache hit rate: 0.0%\\n","stream":"stderr"}\n'
+    ),
+    "vllm's iterations": (
+        "(EngineCore_DP0 pid=10) INFO 12-22 21:44:40 [core.py:349] Iteration(515): 0 context "
+        "requests, 0 context tokens, 16 generation requests, 16 generation tokens, iteration "
+        "elapsed time: 25.00 ms\n"
+    ),
+    "sglang of 2024": (
+        "[2024-10-02 10:00:00 TP0] Decode batch. #running-req: 16, #token: 32000, token usage: "
+        "0.20, gen throughput (token/s): 640.00, #queue-req: 3\n"
+    ),
+    "sglang of 2026 behind ray and a time": (
+        "2026-03-22T13:53:38.123456789Z \x1b[36m(SGLangEngine pid=41820, ip=10.0.0.2)\x1b[0m "
+        "[2026-03-22 13:53:38 TP0] Decode batch, #running-req: 16, #token: 32000, token usage: "
+        "0.20, cuda graph: True, gen throughput (token/s): 640.00, #queue-req: 3,\n"
+    ),
+    "sglang with a hybrid cache": (
+        "[2026-01-05 20:02:51 DP0 TP0] Decode batch, #running-req: 16, #full token: 32000, full "
+        "token usage: 0.20, #swa token: 90, swa token usage: 0.01, cuda graph: True, gen "
+        "throughput (token/s): 640.00, #queue-req: 3,\n"
+    ),
+    "sglang with a sparse cache": (
+        "[2026-04-08 14:09:56 TP0] Decode batch, #running-req: 16, #gpu-token: 208, gpu token "
+        "usage: 0.29, #cpu-token: 32000, cpu token usage: 0.29, cuda graph: True, gen throughput "
+        "(token/s): 640.00, #queue-req: 3\n"
+    ),
+    "sglang behind its logger's name": (
+        "2025-12-04 20:35:53 INFO 151972 [scheduler_metrics_mixin.py:287] Decode batch. "
+        "#running-req: 16, #token: 32000, token usage: 0.20, cuda graph: False, gen throughput "
+        "(token/s): 640.00, #queue-req: 3,\n"
+    ),
+    "tensorrt-llm of April 2025": (
+        "[04/28/2025-09:56:44] [TRT-LLM] [I] iter = 198, global_rank = 0, rank = 0, "
+        "currank_total_requests = 0/0, elapsed_time = 0.025s, timestamp = 2025-04-28 09:56:44, "
+        "num_scheduled_requests: 16, states = {'num_ctx_requests': 0, 'num_ctx_tokens': 0, "
+        "'num_generation_tokens': 20}\n"
+    ),
+    "tensorrt-llm of 2026": (
+        "[07/13/2026-09:56:44] [TRT-LLM] [RANK 0] [I] iter = 198, global_rank = 0, rank = 0, "
+        "currank_total_requests = 3/3, host_step_time = 25.0ms, prev_device_step_time = 24.1ms, "
+        "timestamp = 2026-07-13 09:56:44, num_scheduled_requests = 16, kv_cache_util = N/A, "
+        "cached_kv_len = 32000, states = {'num_ctx_requests': 0, 'num_ctx_tokens': 0, "
+        "'num_generation_tokens': 20, 'cached_kv_tokens': 32000}, num_active = 16, "
+        "num_fetched = 0, num_dummy = 1, num_unscheduled = 0\n"
+    ),
+}
+"""A line at 16 sequences and 25 ms a step, by engine, age and what writes before it."""
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_lines_of_all_ages_and_behind_any_prefix_are_read(name, tmp_path):
+    log = log_of(tmp_path, VARIANTS[name] * 3)
+    step = logged_step(log)
+    assert (log.engine, step.sequences, step.steady) == (
+        name.split("'")[0].split()[0].replace("tensorrt-llm", "trtllm"),
+        16,
+        3,
+    )
+    assert step.step_s == pytest.approx(0.025)
+    assert step.replicas == 1
+    if not name.startswith(("vllm", "tensorrt-llm of April")):
+        assert step.context == 2000
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_line_that_is_cut_anywhere_gives_no_other_number(name, tmp_path):
+    line = VARIANTS[name].rstrip("\n")
+    whole = logged_step(log_of(tmp_path, line * 1 + "\n" + line + "\n"))
+    for end in range(0, len(line), 3):
+        log = log_of(tmp_path, f"{line}\n{line}\n{line[:end]}")
+        for added in log.lines[2:]:
+            assert (added.running, added.step_s, added.tokens_per_s) == (
+                *(16, log.lines[0].step_s, log.lines[0].tokens_per_s),
+            )
+        assert logged_step(log).step_s == whole.step_s
+
+
+def test_zeros_of_a_rotated_log_do_not_matter(tmp_path):
+    text = "\0" * 4096 + "".join(vllm(640.0, 16) for _ in range(3))
+    assert logged_step(log_of(tmp_path, text)).steady == 3
+    path = tmp_path / "windows.log"
+    path.write_text(text.replace("\0", ""), encoding="utf-16")
+    assert logged_step(read_engine_log(str(path))).steady == 3
+
+
+def test_iterations_take_cache_use_from_the_periodic_lines(tmp_path):
+    text = VLLM_START + vllm(640.0, 16, 5.0) + VARIANTS["vllm's iterations"] * 4
+    step = logged_step(log_of(tmp_path, text))
+    assert (step.lines, step.steady) == (4, 4)
+    assert step.context == pytest.approx(0.05 * 640_000 / 16)
+
+
+@pytest.mark.parametrize("prefix", ["vllm-{}  | ", "(ServeReplica:llm:x pid={}) "])
+def test_servers_in_one_log_are_replicas_where_they_run_at_once(prefix, tmp_path):
+    both = [prefix.format(number % 2 + 1) + vllm(640.0, 16) for number in range(6)]
+    step = logged_step(log_of(tmp_path, "".join(both)))
+    assert (step.replicas, step.sequences, step.tokens_per_s) == (2, 32, 1280)
+    again = logged_step(log_of(tmp_path, "".join(sorted(both))))
+    assert (again.replicas, again.sequences, again.tokens_per_s) == (1, 16, 640)
+
+
+def test_hits_of_the_prefix_cache_are_a_share_of_the_prompts(tmp_path):
+    hits = (
+        "[2025-09-03 18:33:31 TP0] Prefill batch. #new-seq: 1, #new-token: 25, #cached-token: 75\n"
+    )
+    assert log_of(tmp_path, hits + sglang(640, 16, 32_000)).hit_share == 0.75
+    v0 = "INFO 05-25 06:50:29 [metrics.py:502] Prefix cache hit rate: GPU: 12.50%, CPU: 90.00%\n"
+    assert log_of(tmp_path, VARIANTS["vllm v0"] + v0).hit_share == 0.125
+    assert log_of(tmp_path, vllm(640.0, 16)).hit_share == 0
+    assert log_of(tmp_path, sglang(640, 16, 32_000)).hit_share is None
+
+
+def test_a_shared_prefix_is_said_on_the_screen(tmp_path, capsys):
+    path = tmp_path / "server.log"
+    path.write_text(LOADED.replace("hit rate: 0.0%", "hit rate: 40.0%"), encoding="utf-8")
+    words = ["measured", "log", str(path), "--chip", "h100-sxm"]
+    assert run(words) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    assert "shared the prefix cache had 40% of the prompts' tokens" in screen
+    assert "the context is at least this; --context has another" in screen
+    assert run([*words, "--context", "3000"]) == 0
+    assert "--context has another" not in capsys.readouterr().out
+    path.write_text(LOADED, encoding="utf-8")
+    assert run(words) == 0
+    assert "shared" not in capsys.readouterr().out
+
+
+def test_starts_with_other_settings_are_said(tmp_path):
+    log = log_of(tmp_path, LOADED + VLLM_START.replace("parallel_size=2", "parallel_size=4"))
+    question = log_question(log, logged_step(log), "h100-sxm")
+    said = "the log has starts with other settings: tp; the first counts"
+    assert said in question.assumed
+    assert log_of(tmp_path, LOADED + VLLM_START).restarts == []
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [

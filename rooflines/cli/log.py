@@ -90,7 +90,9 @@ def command(  # noqa: PLR0913, the options
     screen = answer.screen().text(**screen_options(), is_short=True)
     title = f"{printable(Path(file).name)} · {log.engine} · "
     title += f"{step.steady} steady of {counted(step.lines, 'line')}"
-    text = "\n".join(section_lines(Section(title, [*_lines(log, step, question)])))
+    text = "\n".join(
+        section_lines(Section(title, [*_lines(log, step, question, is_given=context is not None)]))
+    )
     more = f"The rest of the answer: {line.text(EXPLAIN)}"
     if screen_options()["ascii_only"]:
         text = as_ascii(text)
@@ -120,8 +122,35 @@ def _answered(
     raise RooflinesError("--model", "has no decode step", "name a served model")
 
 
-def _lines(log: EngineLog, step: LoggedStep, question: LogQuestion) -> Iterator[Line]:
-    """Statements on the lines of a log and their medians."""
+def _shared(hit_share: float, *, is_given: bool) -> str:
+    """Consequence of a prefix cache that hits.
+
+    Args:
+        hit_share: Share of the prompts' tokens that it had [1].
+        is_given: Whether the context is the user's.
+    """
+    text = (
+        f"the prefix cache had {percent(hit_share)} of the prompts' tokens, which cost no prefill"
+    )
+    if is_given:
+        return text
+    return (
+        f"{text}; cache use counts a prefix once for all sequences that share it, and each reads "
+        "it: the context is at least this; --context has another"
+    )
+
+
+def _lines(
+    log: EngineLog, step: LoggedStep, question: LogQuestion, *, is_given: bool
+) -> Iterator[Line]:
+    """Statements on the lines of a log and their medians.
+
+    Args:
+        log: The log.
+        step: The medians.
+        question: Question about the step.
+        is_given: Whether the context is the user's.
+    """
     rest = [f"{number} {reason}" for reason, number in step.left_out.items()]
     if log.copies:
         rest.append(f"{log.copies} of further ranks")
@@ -137,6 +166,8 @@ def _lines(log: EngineLog, step: LoggedStep, question: LogQuestion) -> Iterator[
         yield Line("prompts", "", text)
     if step.waiting and (step.cache_share or 0.0) >= FULL_CACHE:
         yield Line("waiting", "", "the KV cache is full, so it limits the running sequences")
+    if log.hit_share:
+        yield Line("shared", "", _shared(log.hit_share, is_given=is_given))
     if question.read:
         yield Line("read", "", ", ".join(question.read))
     for sentence in question.assumed:
@@ -180,5 +211,6 @@ def _columns(log: EngineLog, step: LoggedStep) -> dict[str, Any]:
         "logged_tokens_per_step": step.accepted,
         "logged_context": step.context,
         "cache_share": step.cache_share,
+        "prefix_hit_share": log.hit_share,
         "waiting": step.waiting,
     }

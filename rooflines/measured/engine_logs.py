@@ -1,13 +1,15 @@
 """Serving engines' logs: running sequences, tokens/s and KV cache use, line by line.
 
-Three engines are read: vLLM's line every ten seconds, SGLang's line every forty decode steps, and
-TensorRT-LLM's line for each iteration (`print_iter_log`).
+Three engines are read: vLLM's line every ten seconds, or for each iteration
+(`--enable-logging-iteration-details`), SGLang's line every forty decode steps, and TensorRT-LLM's
+line for each iteration (`print_iter_log`). What other tools put before a line, such as a
+container's name, a process or a time, does not matter.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.files import READ_ERRORS, open_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 VLLM, SGLANG, TRTLLM = "vllm", "sglang", "trtllm"
 """Engines whose logs are read."""
@@ -23,8 +25,14 @@ VLLM, SGLANG, TRTLLM = "vllm", "sglang", "trtllm"
 MAX_LINE = 65_536
 """Characters of a line that are read [1]; a server's arguments have some thousands."""
 
-ANSI_CODES = re.compile(r"\x1b\[[0-9;]*m")
-"""Colours that a terminal's copy of a log has."""
+ANSI_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+"""Colours, and movements of the cursor, that a terminal's copy of a log has."""
+
+MAX_PREFIX = 300
+"""Characters at a line's begin that may name its process [1]."""
+
+PROCESS = re.compile(r"^\s*([\w.-]+)\s+\| |\(([A-Za-z_][^()]*\bpid=[0-9]+[^()]*)\)")
+"""Container's name of Docker Compose, or process of Ray or vLLM, before a line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +40,7 @@ class LogLine:
     """Numbers in one line about decode steps.
 
     Attributes:
-        stream: Data-parallel replica that wrote it.
+        stream: Server and data-parallel replica that wrote it.
         running: Sequences in a decode step [1].
         tokens_per_s: Output tokens per second over the line's interval [1/s]; None: it has a time.
         step_s: Step time [s]; None: it has a rate.
@@ -45,7 +53,7 @@ class LogLine:
         cache_digit: Half a unit in the share's last digit [1].
     """
 
-    stream: int
+    stream: tuple[str, int]
     running: int
     tokens_per_s: float | None = None
     step_s: float | None = None
@@ -68,6 +76,8 @@ class EngineLog:
         cache_tokens: Tokens that the KV cache of a replica holds [1]; None: not logged.
         copies: Lines by further tensor-parallel ranks, which repeat the first one's [1].
         accepted: Acceptance lengths in vLLM's lines on speculative decoding [1].
+        hit_share: Share of the prompts' tokens that the prefix cache had [1]; None: not logged.
+        restarts: Settings that a later start has otherwise.
     """
 
     engine: str
@@ -76,6 +86,8 @@ class EngineLog:
     cache_tokens: int | None = None
     copies: int = 0
     accepted: list[float] = field(default_factory=list)
+    hit_share: float | None = None
+    restarts: list[str] = field(default_factory=list)
 
 
 NUMBER = r"([0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)"
@@ -86,7 +98,7 @@ def _field(before: str, after: str = "") -> re.Pattern[str]:
     return re.compile(f"{before}{NUMBER}{after}")
 
 
-VLLM_MARK = "Avg generation throughput:"
+VLLM_MARK, ITERATION_MARK = "Avg generation throughput:", "iteration elapsed time:"
 VLLM_FIELDS = {
     "stream": re.compile(r"\bEngine ([0-9]+):"),
     "prompt": _field(r"Avg prompt throughput: ", " tokens/s"),
@@ -95,24 +107,33 @@ VLLM_FIELDS = {
     "waiting": re.compile(r"(?:Waiting|Pending): ([0-9]+) reqs"),
     "share": _field(r"(?:GPU|Device) KV cache usage: ", "%"),
 }
+VLLM_ITERATION = re.compile(
+    r"Iteration\([0-9]+\): ([0-9]+) context requests, [0-9]+ context tokens, "
+    r"([0-9]+) generation requests, [0-9]+ generation tokens, "
+    rf"iteration elapsed time: {NUMBER} ms"
+)
+VLLM_ENGINE = re.compile(r"\bEngineCore_DP([0-9]+)\b")
+VLLM_HITS = _field(r"(?<!External )\bPrefix cache hit rate: (?:GPU: )?", "%")
 VLLM_ACCEPTED = _field(r"Mean acceptance length: ")
 SGLANG_DECODE, SGLANG_PREFILL = "Decode batch", "Prefill batch"
 SGLANG_FIELDS = {
     "stream": re.compile(r"^[^\]]*\bDP([0-9]+)\b"),
     "rank": re.compile(r"^[^\]]*\bTP([0-9]+)\b"),
     "running": re.compile(r"#running-req: ([0-9]+)"),
-    "tokens": re.compile(r"#(?:full )?token: ([0-9]+)"),
-    "share": _field(r"(?:full )?token usage: "),
+    "tokens": re.compile(r"#(?:full |cpu-)?token: ([0-9]+)"),
+    "share": _field(r"(?<!gpu )(?<!cpu )(?<!swa )(?<!mamba )\btoken usage: "),
     "accepted": _field(r"accept[ -]len: "),
-    "rate": _field(r"gen throughput \(token/s\): "),
+    "rate": _field(r"gen throughput \(token/s\): ", ","),
     "waiting": re.compile(r"#queue-req: ([0-9]+)"),
+    "new": re.compile(r"#new-token: ([0-9]+)"),
+    "cached": re.compile(r"#cached-token: ([0-9]+)"),
 }
 TRTLLM_MARK = "num_generation_tokens"
 TRTLLM_FIELDS = {
     "stream": re.compile(r"(?:global_rank|\brank) = ([0-9]+)"),
     "scheduled": re.compile(r"num_scheduled_requests\s*[:=] ([0-9]+)"),
     "prompts": re.compile(r"'num_ctx_requests': ([0-9]+)"),
-    "generated": re.compile(r"'num_generation_tokens': ([0-9]+)"),
+    "generated": re.compile(r"'num_generation_tokens': ([0-9]+)[,}]"),
     "ms": _field(r"host_step_time = ", "ms"),
     "s": _field(r"elapsed_time = ", "s"),
     "tokens": re.compile(r"(?:cached_kv_len = |'cached_kv_tokens': )([0-9]+)"),
@@ -156,40 +177,103 @@ def read_engine_log(path: str) -> EngineLog:
             lines.
     """
     logs = {engine: EngineLog(engine=engine) for engine in (VLLM, SGLANG, TRTLLM)}
-    settings: dict[str, str] = {}
-    accepted: list[float] = []
-    cache_tokens: int | None = None
-    sglang, trtllm = _SglangLines(logs[SGLANG]), _TrtllmLines(logs[TRTLLM])
-    for line in _text_lines(path):
-        if VLLM_MARK in line:
-            _add_vllm_line(logs[VLLM], line)
+    vllm, sglang = _VllmLines(logs[VLLM]), _SglangLines(logs[SGLANG])
+    trtllm, start = _TrtllmLines(logs[TRTLLM]), _StartLines()
+    is_binary = False
+    for text_line in _text_lines(path):
+        # Rotated logs have runs of zeros, and UTF-16 has one beside each letter.
+        line = text_line.replace("\0", "")
+        is_binary = is_binary or line != text_line
+        if VLLM_MARK in line or ITERATION_MARK in line:
+            vllm.add(line)
         elif SGLANG_DECODE in line or SGLANG_PREFILL in line:
             sglang.add(line)
         elif TRTLLM_MARK in line:
             trtllm.add(line)
         elif match := VLLM_ACCEPTED.search(line):
-            accepted.append(float(match[1]))
-        elif any(mark in line for mark in SETTING_MARKS):
-            for name, text in _settings_in(line):
-                settings.setdefault(name, text)
-        if cache_tokens is None:
-            sizes = (pattern.search(line) for pattern in CACHE_SIZES)
-            size = next((match for match in sizes if match), None)
-            cache_tokens = int(size[1].replace(",", "")) if size else None
+            vllm.log.accepted.append(float(match[1]))
+        elif match := VLLM_HITS.search(line):
+            vllm.log.hit_share = float(match[1]) / 100
+        start.add(line)
+    vllm.finish()
+    sglang.finish()
     written = [log for log in logs.values() if log.lines]
-    if not written:
+    if len(written) != 1:
+        raise _no_log(path, written, is_binary=is_binary)
+    (log,) = written
+    log.settings, log.cache_tokens = start.settings, start.cache_tokens or None
+    log.restarts = start.restarts
+    log.lines = _one_server_after_another(log.lines)
+    return log
+
+
+def _no_log(path: str, written: Sequence[EngineLog], *, is_binary: bool) -> RooflinesError:
+    """Error about a file without lines about decode steps, or with those of two engines."""
+    fix = "give the log of one engine"
+    if written:
+        problem = f"has lines of {' and '.join(log.engine for log in written)}"
+    elif is_binary:
+        problem, fix = "is no text", "give the log that the engine printed"
+    else:
         problem = "has no line on decode steps"
         fix = (
             "give a log with lines of vLLM (Avg generation throughput), SGLang (Decode batch) or "
             "TensorRT-LLM (print_iter_log)"
         )
-        raise RooflinesError("", problem, fix, file=path)
-    if len(written) > 1:
-        problem = f"has lines of {' and '.join(log.engine for log in written)}"
-        raise RooflinesError("", problem, "give the log of one engine", file=path)
-    (log,) = written
-    log.settings, log.accepted, log.cache_tokens = settings, accepted, cache_tokens or None
-    return log
+    return RooflinesError("", problem, fix, file=path)
+
+
+class _StartLines:
+    """Settings in start lines, the first of each counts, and the KV cache's size.
+
+    Attributes:
+        settings: Settings by the names in `SETTINGS`, as texts.
+        restarts: Settings that a later line of the same kind has otherwise.
+        cache_tokens: Tokens that the KV cache of a replica holds [1]; None: not logged.
+    """
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str] = {}
+        self.restarts: list[str] = []
+        self.cache_tokens: int | None = None
+        self._by_mark: dict[tuple[str, str], str] = {}
+
+    def add(self, line: str) -> None:
+        """Add a line, if it is one of the start."""
+        mark = next((mark for mark in SETTING_MARKS if mark in line), None)
+        if mark is not None:
+            for name, text in _settings_in(line):
+                self.settings.setdefault(name, text)
+                differs = self._by_mark.setdefault((mark, name), text) != text
+                if differs and name not in self.restarts:
+                    self.restarts.append(name)
+        if self.cache_tokens is None:
+            sizes = (pattern.search(line) for pattern in CACHE_SIZES)
+            size = next((match for match in sizes if match), None)
+            self.cache_tokens = int(size[1].replace(",", "")) if size else None
+
+
+def _process(line: str) -> str:
+    """Process, or container, that wrote a line; empty: not said."""
+    match = PROCESS.search(line[:MAX_PREFIX])
+    return match[match.lastindex or 0] if match else ""
+
+
+def _one_server_after_another(lines: Sequence[LogLine]) -> list[LogLine]:
+    """Lines whose servers are replicas only where they write at the same time.
+
+    A server that starts when the one before has ended is the same one, started again.
+    """
+    ranges: dict[str, list[int]] = {}
+    for place, line in enumerate(lines):
+        ranges.setdefault(line.stream[0], [place, place])[1] = place
+    ends: list[int] = []
+    servers: dict[str, str] = {}
+    for process, (first, last) in ranges.items():
+        server = next((n for n, end in enumerate(ends) if end < first), len(ends))
+        ends[server : server + 1] = [last]
+        servers[process] = str(server)
+    return [replace(line, stream=(servers[line.stream[0]], line.stream[1])) for line in lines]
 
 
 def _text_lines(path: str) -> Iterator[str]:
@@ -201,10 +285,6 @@ def _text_lines(path: str) -> Iterator[str]:
     try:
         with open_text(Path(path)) as file:
             while line := file.readline(MAX_LINE):
-                if "\0" in line:
-                    raise RooflinesError(
-                        "", "is no text", "give the log that the engine printed", file=path
-                    )
                 yield ANSI_CODES.sub("", line)
     except FileNotFoundError:
         fix = "give the path of a file that does"
@@ -253,15 +333,32 @@ def _share(text: str | None, unit: float) -> tuple[float | None, float]:
     return float(text) * unit, 0.5 * 10**-decimals * unit
 
 
-def _add_vllm_line(log: EngineLog, line: str) -> None:
-    """Add vLLM's periodic line; one that is cut is left out."""
-    numbers = _numbers(line, VLLM_FIELDS)
-    if not numbers.keys() >= {"rate", "running"}:
-        return
-    share, digit = _share(numbers.get("share"), 0.01)
-    log.lines.append(
-        LogLine(
-            stream=int(numbers.get("stream", 0)),
+class _VllmLines:
+    """vLLM's periodic lines, or those of its iterations, which have the step's time.
+
+    Args:
+        log: Receives the lines, and the last hit rate of the prefix cache.
+    """
+
+    def __init__(self, log: EngineLog) -> None:
+        self.log = log
+        self._iterations: list[LogLine] = []
+        self._periodic: dict[int, LogLine] = {}
+
+    def add(self, line: str) -> None:
+        """Add a line; one that is cut is left out."""
+        if match := VLLM_ITERATION.search(line):
+            self._add_iteration(line, match)
+            return
+        if match := VLLM_HITS.search(line):
+            self.log.hit_share = float(match[1]) / 100
+        numbers = _numbers(line, VLLM_FIELDS)
+        if not numbers.keys() >= {"rate", "running"}:
+            return
+        share, digit = _share(numbers.get("share"), 0.01)
+        number = int(numbers.get("stream", 0))
+        periodic = LogLine(
+            stream=(_process(line), number),
             running=int(numbers["running"]),
             tokens_per_s=float(numbers["rate"]),
             prompts=float(numbers.get("prompt", 0)) > 0,
@@ -269,7 +366,30 @@ def _add_vllm_line(log: EngineLog, line: str) -> None:
             cache_share=share,
             cache_digit=digit,
         )
-    )
+        self._periodic[number] = periodic
+        self.log.lines.append(periodic)
+
+    def _add_iteration(self, line: str, match: re.Match[str]) -> None:
+        """Add an iteration; cache use and the queue are those of the periodic line before."""
+        engine = VLLM_ENGINE.search(line)
+        number = int(engine[1]) if engine else 0
+        periodic = self._periodic.get(number)
+        self._iterations.append(
+            LogLine(
+                stream=(_process(line), number),
+                running=int(match[2]),
+                step_s=float(match[3]) / 1e3,
+                prompts=int(match[1]) > 0,
+                waiting=periodic.waiting if periodic else None,
+                cache_share=periodic.cache_share if periodic else None,
+                cache_digit=periodic.cache_digit if periodic else 0.0,
+            )
+        )
+
+    def finish(self) -> None:
+        """Keep iterations alone where the log has them."""
+        if self._iterations:
+            self.log.lines = self._iterations
 
 
 class _SglangLines:
@@ -281,18 +401,27 @@ class _SglangLines:
 
     def __init__(self, log: EngineLog) -> None:
         self.log = log
-        self.ranks: dict[int, int] = {}
-        self.prompts: set[int] = set()
+        self.ranks: dict[tuple[str, int], int] = {}
+        self.prompts: set[tuple[str, int]] = set()
+        self.tokens = self.hits = 0
+
+    def finish(self) -> None:
+        """Set the share of the prompts' tokens that the prefix cache had."""
+        self.log.hit_share = self.hits / self.tokens if self.tokens else None
 
     def add(self, line: str) -> None:
         """Add a line; only the first tensor-parallel rank counts."""
         numbers = _numbers(line, SGLANG_FIELDS)
-        stream, rank = int(numbers.get("stream", 0)), int(numbers.get("rank", 0))
+        stream = _process(line), int(numbers.get("stream", 0))
+        rank = int(numbers.get("rank", 0))
         if self.ranks.setdefault(stream, rank) != rank:
             self.log.copies += SGLANG_DECODE in line
             return
         if SGLANG_PREFILL in line:
             self.prompts.add(stream)
+            cached = int(numbers.get("cached", 0))
+            self.hits += cached
+            self.tokens += cached + int(numbers.get("new", 0))
             return
         if not numbers.keys() >= {"rate", "running"}:
             return
@@ -339,7 +468,7 @@ class _TrtllmLines:
         share, digit = _share(numbers.get("share"), 1.0)
         self.log.lines.append(
             LogLine(
-                stream=int(numbers.get("stream", 0)),
+                stream=(_process(line), int(numbers.get("stream", 0))),
                 running=max(running, 0),
                 step_s=step_s,
                 prompts=prompts > 0,

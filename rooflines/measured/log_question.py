@@ -80,6 +80,11 @@ def log_question(  # noqa: PLR0913, the options
     if context is None and any(group.window for group in model_entry.groups(DECODE)):
         text = "layers with a window: cache use is no exact count of tokens; --context has one"
         question.assumed.append(text)
+    if log.restarts:
+        text = (
+            f"the log has starts with other settings: {', '.join(log.restarts)}; the first counts"
+        )
+        question.assumed.append(text)
     replicas = _replicas(split_word)
     sequences = step.sequences
     if step.replicas < replicas:

@@ -128,7 +128,7 @@ def _unchanged(lines: Sequence[LogLine], *, with_prompts: bool) -> list[LogLine]
         with_prompts: True to keep lines with prompts.
     """
     steady_lines = []
-    before: dict[int, int] = {}
+    before: dict[tuple[str, int], int] = {}
     for line in lines:
         is_alike = _alike(before.get(line.stream, line.running), line.running)
         before[line.stream] = line.running
