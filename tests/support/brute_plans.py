@@ -144,7 +144,8 @@ class BrutePlans:
             basis: pool[f"req_per_s{end}"] / pool[f"prefill_busy{end}"]
             for basis, end in SUFFIXES.items()
         }
-        fitting = {row["B"]: row for row in rows if row["fits"]}
+        # `fits` is by the mean over replicas, `max_B` by whole sequences on each.
+        fitting = {row["B"]: row for row in rows if row["fits"] and row["B"] <= row["max_B"]}
         return BruteServer(**split, rows=fitting, row=rows[0], prompts_per_s=rates)
 
     def _rows(
