@@ -433,14 +433,17 @@ def test_parts_of_a_plan_in_python():
         (("--goal", "latency"), "goal is 'latency', which is no goal", "min-chips or cost"),
         (("--cached", "50"), "--cached is 50", "--cached 50%"),
         (("--cached", "1"), "its last token is always computed", "such as 0.5"),
-        (("--draft", "tokens=3"), "without the mean number", "--draft tokens=3,accepted=1.8"),
+        (("--draft", "tokens=3"), "without the mean number", "write tokens=3,accepted=1.8"),
         (("--busy", "2"), "--busy is 2, which is no share", "such as 0.9"),
         (("--engine", "tgi"), "engine is 'tgi'", "vllm, sglang or trtllm"),
         (("--calibration", "tgi"), "calibration is 'tgi'", "use one of"),
         (("--only", "both"), "only is 'both'", "mixed, pools"),
         (("B=4",), "a plan searches the batch", "leave them out"),
         (("--split", "tp8-pp3"), "takes 24 chips", "--chips 24"),
-        (("--split", "tp4-pp3"), "of which 12 is no multiple", "leave the split out"),
+        (("--split", "tp1-pp13"), "no divisor of 13 is one", "leave the split out"),
+        (("--ttft-p95", "1s"), "percentiles and waiting", "--ttft"),
+        (("--max-cost=0.02",), "is no limit of a plan", "--goal cost"),
+        (("--price", "b200=3"), "'b200', which is no chip of the question", "h100-sxm=2.5"),
         (("--pp", "0"), "--pp is '0'", ""),
         (("--split", "tp32"), "takes 32 chips, but 16 are given", "--chips 32"),
         (("measured=3ms",), "which a plan does not take", "leave it out"),
@@ -458,8 +461,9 @@ def test_several_wrong_limits_are_said_at_once_with_one_line_that_runs(capsys):
     for part in ("--tpot is 30 seconds", "--cached is 50", "--draft is tokens=3"):
         assert part in message
     (line,) = (line for line in message.splitlines() if line.startswith("  try: "))
-    for part in ("--tpot 30ms", "--cached 50%", "--draft tokens=3,accepted=1.8"):
+    for part in ("--tpot 30ms", "--cached 50%"):
         assert part in line
+    assert "--draft" not in line, "what a draft gets accepted is measured, not proposed"
     assert "Best" in said(capsys, *line.split()[2:])
 
 
@@ -489,8 +493,60 @@ def test_without_chips_the_fewest_that_keep_the_limits(capsys):
     assert [row["deployment"] for row in rows] == ["1 x tp4"]
     assert {row["keeps_ttft"] for row in rows} == {"false"}
     text = said(capsys, *words, "--tpot", "20ms", "--ttft", "400ms")
-    assert "kept by the bound of a prompt alone, not by its estimate: 1 x tp4" in text
+    assert "over: TTFT 400 ms is kept by the bound of a prompt alone, not by its estimate" in text
+    assert "No deployment keeps TTFT 400 ms by the estimate of a prompt alone" in text
     assert "which no deployment keeps" in refused(capsys, *words, "--tpot", "1ms")
+
+
+def test_deployments_that_keep_ttft_by_the_estimate_come_first(capsys):
+    words = "serve", "16xh100-sxm", "llama-3.1-70b", "fp8", "isl=4096", "osl=500", "--tpot", "40ms"
+    rows = table(capsys, *words, "--ttft", "100ms")
+    kept = [row["keeps_ttft"] == "true" for row in rows]
+    assert kept[0]
+    assert not kept[-1]
+    assert kept == sorted(kept, reverse=True)
+    for row, keeps in zip(rows, kept, strict=True):
+        assert (float(row["ttft_s"]) <= 0.1) == keeps
+        assert float(row["ttft_lower_s"]) <= 0.1
+        assert row["tie"] != "=" or keeps, "what keeps TTFT and what does not are no ties"
+    highest = max(float(row["output_tokens_per_s_per_chip"]) for row in rows)
+    assert float(rows[0]["output_tokens_per_s_per_chip"]) < highest
+
+
+def test_a_deployment_that_carries_less_than_the_load_is_no_tie(capsys):
+    words = "serve", "16xh100-sxm", "llama-3.1-70b", "fp8", "isl=4096", "osl=500", "--tpot", "40ms"
+    rows = table(capsys, *words, "--load", "10rps", "--engine", "vllm")
+    carried = [row["tie"] for row in rows if float(row["req_per_s"]) < 9.9]
+    assert carried
+    assert "=" not in carried
+
+
+def test_a_chip_without_a_calibration_leaves_the_estimates_of_others(capsys):
+    words = "serve", "llama-3.1-8b", "--chips", "2", "isl=512", "osl=64", "bf16", "--tpot", "30ms"
+    rows = table(capsys, *words, "--on", "h100-sxm,trainium2")
+    alone = table(capsys, *words, "--on", "h100-sxm")
+    assert [row["deployment"] for row in rows if row["chip"] == "h100-sxm"] == [
+        row["deployment"] for row in alone
+    ]
+    bases = [row["basis"] for row in rows]
+    assert bases == sorted(bases)
+    assert {(row["chip"], row["basis"]) for row in rows} == {
+        ("h100-sxm", "estimate"),
+        ("trainium2", "serialized"),
+    }
+    text = said(capsys, *words, "--on", "h100-sxm,trainium2")
+    assert "no calibration of trainium2 in bf16" in text
+    assert "do not rank beside estimates" in text
+    assert "Best by the estimate" in text
+
+
+def test_each_chip_may_have_a_price(capsys):
+    words = "serve", "llama-3.1-8b", "--chips", "2", "isl=512", "osl=64", "bf16", "--tpot", "30ms"
+    words += "--on", "h100-sxm,b200", "--price", "h100=2,b200-sxm=5.5"
+    hours = {row["chip"]: float(row["usd_per_hour"]) for row in table(capsys, *words)}
+    assert hours == {"h100-sxm": 4.0, "b200": 11.0}
+    text = said(capsys, *words, "--goal", "cost")
+    assert "$ a request" in text
 
 
 def test_a_plan_has_no_cost_without_a_price(capsys):

@@ -13,7 +13,7 @@ from rooflines.hardware.chip_catalogue import SET_SUFFIX, add_price, resolve_chi
 from rooflines.hardware.plausibility import plausibility_warnings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.answers.kernel_question import KernelQuestion
     from rooflines.answers.question import QuestionCatalogues
@@ -55,7 +55,7 @@ def with_overrides(
         question: The question; its chips become the variants, and its notes say so.
         catalogues: What can be named.
         settings: PATH=NUMBER each.
-        price: Of one chip [USD/h]; None: those of the catalogue.
+        price: Of one chip [USD/h], or `h100=2.5,b200=5` by chip; None: those of the catalogue.
 
     Raises:
         RooflinesError: A path names no number, or a number is far from the chip's own.
@@ -79,9 +79,42 @@ def with_overrides(
         ]
     if price is not None:
         with at_path("--price"):
-            price, source = quantity(price, "money"), "typed with --price"
-            chips = {name: add_price(chip, price, source) for name, chip in chips.items()}
+            prices = typed_prices(price, chips, catalogues.chips)
+        for name, usd in prices.items():
+            chips[name] = add_price(chips[name], usd, "typed with --price")
     return catalogues._replace(chips={**catalogues.chips, **chips})
+
+
+def typed_prices(
+    price: object, names: Iterable[str], chips: Mapping[str, Chip]
+) -> dict[str, float]:
+    """Prices by chip [USD/h], from a number for all or `h100=2.5,b200=5`.
+
+    Args:
+        price: As typed.
+        names: Chips in the question, or variants of these.
+        chips: Chips that can be named.
+
+    Raises:
+        RooflinesError: One is no price, or names no chip of the question.
+    """
+    listed = [*names]
+    if not isinstance(price, str) or "=" not in price:
+        return dict.fromkeys(listed, quantity(price, "money"))
+    prices: dict[str, float] = {}
+    for part in price.split(","):
+        word, _, value = part.partition("=")
+        match = find_chip(word.strip(), chips)
+        priced = [
+            name
+            for name in listed
+            if match is not None and name.removesuffix(SET_SUFFIX) == match.name
+        ]
+        if not priced:
+            problem = f"has {quote(word.strip())}, which is no chip of the question"
+            raise RooflinesError("", problem, f"write {listed[0]}=2.5" if listed else "name a chip")
+        prices |= dict.fromkeys(priced, quantity(value.strip(), "money"))
+    return prices
 
 
 def _typed_numbers(settings: Sequence[str]) -> dict[str, object]:

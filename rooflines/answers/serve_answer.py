@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.any_routing import has_mean
 from rooflines.answers.assumptions import as_note, assumptions_of
-from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis
+from rooflines.answers.basis import (
+    BOUND_BASIS,
+    ESTIMATE_BASIS,
+    MIXED_BASIS,
+    SERIALIZED_BASIS,
+    Basis,
+)
 from rooflines.answers.case_answer import softwares_of
 from rooflines.answers.case_table import Cases, basis_notes, waiting_notes
 from rooflines.answers.head_room import NOTHING_SET_ASIDE
@@ -30,6 +37,9 @@ from rooflines.serving.deployments import (
     NEARLY,
     POOLS,
     THROUGHPUT,
+    TIE_BY_CHIPS,
+    TIE_BY_DIVISION,
+    TIE_BY_KIND,
     Deployment,
     Limits,
     Search,
@@ -71,6 +81,9 @@ SERVER_CHIPS = 16
 MAX_ROWS = 12
 """Deployments by fewest chips, at most [1]."""
 
+LOAD_UNIT = re.compile(r" ?(?:(?:req(?:uests)?)? ?/ ?s(?:ec(?:ond)?)?|rps|qps|req(?:uests)?)$")
+"""Units of a load, as in 50req/s and 10rps."""
+
 GOALS_FIX = "write throughput, min-chips or cost; the lowest TPOT ends the front: add --tpot"
 
 MORE: tuple[tuple[str, Mapping[str, Any], Mapping[str, object]], ...] = (
@@ -95,6 +108,9 @@ ENDS = {
 }
 """Reasons for a batch, in words."""
 
+BASES = {basis.key: basis for basis in (ESTIMATE_BASIS, SERIALIZED_BASIS, BOUND_BASIS)}
+"""Bases by their keys."""
+
 BY_BASIS = {
     ESTIMATE_BASIS.key: "by the estimate",
     SERIALIZED_BASIS.key: "if every kernel ran at its bound, one after another, as no run does",
@@ -103,6 +119,12 @@ BY_BASIS = {
 """Words for what a rank rests on, by basis."""
 
 TTFT_TITLE = "prompt alone"
+
+LATE = "over"
+"""Mark of a prompt alone that takes longer than TTFT may, though its bound does not."""
+
+CROWDED = 0.95
+"""Time share of prefill servers from which on a note says that prompts queue [1]."""
 
 TIE = "="
 """Mark of deployments closer to the best one than estimates can tell."""
@@ -118,13 +140,15 @@ COLUMNS = {
     "tpot_limit_s": "TPOT within",
     "deployment": "deployment",
     "tie": "",
+    "basis": "basis",
     "batch_text": "batch",
     "concurrency_text": "in flight",
     "tpot_s": "TPOT ({})",
     "tpot_band": "80% within",
     "output_tokens_per_s_per_chip": "output tok/s/chip",
     "output_tokens_per_s_per_chip_bound": "at most",
-    "ttft_s": TTFT_TITLE,
+    "ttft_text": TTFT_TITLE,
+    "usd_request_text": "$ a request",
     "usd_input_text": "$/M input",
     "usd_output_text": "$/M output",
     "footprint_bytes": "memory",
@@ -132,7 +156,10 @@ COLUMNS = {
 }
 """Column titles on a screen; the basis stands in one."""
 
-TEXTS = ("batch_text", "concurrency_text", "tpot_band", "usd_input_text", "usd_output_text", "ends")
+TEXTS = (
+    *("batch_text", "concurrency_text", "tpot_band", "ttft_text"),
+    *("usd_request_text", "usd_input_text", "usd_output_text", "ends"),
+)
 """Columns on the screen alone."""
 
 
@@ -203,7 +230,7 @@ class ServePlan(Cases):
     """Deployments of a served model, their fronts, and what makes none.
 
     Attributes:
-        points: Points of every chip and kind that keep TTFT.
+        points: Points of every chip and kind that keep TTFT, on the basis of the best.
         front_rows: The same as rows.
         lost_rows: Servers that make no deployment, with their reasons.
         limits: Limits on TPOT [s].
@@ -220,6 +247,11 @@ class ServePlan(Cases):
     def deployments(self) -> pl.DataFrame:
         """Deployments that keep the limits, a row each, the best first."""
         return _frame(self.rows).drop(TEXTS)
+
+    @property
+    def points_basis(self) -> Basis:
+        """Basis of the best deployment, and of `points`."""
+        return BASES[self.rows[0]["basis"]]
 
     @property
     def best(self) -> dict[str, Any]:
@@ -459,39 +491,37 @@ def serve_cases(
         for chip in dict.fromkeys("+".join(question.chips).split("+"))
     }
     tables = [*by_chip.values()]
-    basis = _basis(tables, bound=bound)
+    basis_of = _bases(question.chips, by_chip, bound=bound)
     limits = request.tpot_s or (math.inf,)
     rows, searches = list[dict[str, Any]](), list[Search]()
     best: Deployment | None = None
     for limit in limits:
         planned = []
         latencies = request.limits._replace(tpot_s=limit)
-        by_table = {
-            chip: Search(table, basis.key, request.chips, latencies)
-            for chip, table in by_chip.items()
-        }
+        searched: dict[tuple[str, str], Search] = {}
         for name in question.chips:
-            first, _, second = name.partition("+")
-            search = by_table[second or first]
-            if second:
-                search = search.reading_on(by_table[first])
+            first, *second = name.split("+")
+            pair = []
+            for chip in (first, *second):
+                key = chip, basis_of[name].key
+                if key not in searched:
+                    searched[key] = Search(by_chip[chip], key[1], request.chips, latencies)
+                pair.append(searched[key])
+            search = pair[-1].reading_on(pair[0]) if second else pair[0]
             searches.append(search)
-            planned += [(search, deployment) for deployment in _deployments(search, request)]
+            planned += _most(_deployments(search, request), search, request)
         chosen = _in_order(planned, request)
-        chosen = chosen[:MAX_ROWS] if request.counts_chips else chosen
         if chosen and best is None:
             best = chosen[0][1]
-        rows += _rows(chosen, request, limit, basis, several=len(limits) > 1)
+        rows += _rows(chosen, request, limit, several=len(limits) > 1)
     if best is None:
-        raise _nothing(question, tables, searches, request, basis)
+        raise _nothing(question, tables, searches, request, basis_of[question.chips[0]])
+    bases = {row["basis"] for row in rows}
+    basis = MIXED_BASIS if len(bases) > 1 else BASES[bases.pop()]
     head = _head(question, tables[0].sweep, request)
-    (model,) = tables[0].sweep.models.values()
-    context, total = model.shape.context, request.prompt + request.answer
-    if context is not None and total > context:
-        question.notes.append(f"{total:,} tokens are beyond the model's context of {context:,}")
     mean_routing = has_mean([tables[0].sweep])
-    answer = _best_sentence(rows, request, basis, mean_routing=mean_routing)
-    columns = _columns(rows, basis, mean_routing=mean_routing)
+    answer = _best_sentence(rows, request, mean_routing=mean_routing)
+    columns = _columns(rows, basis, request.goal, mean_routing=mean_routing)
     notes = [*_notes(tables, searches, rows, request, basis)]
     if request.more:
         notes.append(_more_note(question, catalogues, request, best, split, options, bound=bound))
@@ -507,9 +537,9 @@ def serve_cases(
         "B",
         basis,
         notes,
-        points=[point for _, point in points],
-        front_rows=[_front_row(search, point, request, basis) for search, point in points],
-        lost_rows=[*_lost_rows(searches, request, basis)],
+        points=[point for search, point in points if search.basis == rows[0]["basis"]],
+        front_rows=[_front_row(search, point, request) for search, point in points],
+        lost_rows=[*_lost_rows(searches, request)],
         limits=request.tpot_s,
         sweeps=[table.sweep for table in tables],
     )
@@ -578,28 +608,50 @@ def _sweep(
     return sweep
 
 
-def _basis(tables: Sequence[ServerTable], *, bound: bool) -> Basis:
-    """Time that decides: one for all chips."""
-    if bound:
-        return BOUND_BASIS
-    return ESTIMATE_BASIS if all(table.estimated for table in tables) else SERIALIZED_BASIS
+def _bases(
+    names: Sequence[str], tables: Mapping[str, ServerTable], *, bound: bool
+) -> dict[str, Basis]:
+    """Basis of each chip, or of two that serve together: the estimate where all servers have one.
+
+    Args:
+        names: Chips, or two of one service as `h100+b200`.
+        tables: Servers by chip.
+        bound: True to let the bound decide.
+    """
+    by_name = {}
+    for name in names:
+        estimated = all(tables[chip].estimated for chip in name.split("+"))
+        by_name[name] = ESTIMATE_BASIS if estimated else SERIALIZED_BASIS
+    return dict.fromkeys(names, BOUND_BASIS) if bound else by_name
+
+
+def _most(
+    deployments: Sequence[Deployment], search: Search, request: ServeRequest
+) -> list[tuple[Search, Deployment]]:
+    """Deployments with their search; of those counted for a load the first ones."""
+    planned = [(search, deployment) for deployment in deployments]
+    return _in_order(planned, request)[:MAX_ROWS] if request.counts_chips else planned
 
 
 def _in_order(
     planned: Sequence[tuple[Search, Deployment]], request: ServeRequest
 ) -> list[tuple[Search, Deployment]]:
-    """Deployments by the goal to three digits, then stages, TTFT, TPOT and memory."""
+    """Deployments by the goal to three digits, then stages, TTFT, TPOT and memory.
+
+    Estimates come first, and those that keep TTFT on their basis.
+    """
 
     def key(pair: tuple[Search, Deployment]) -> tuple[float, ...]:
         search, deployment = pair
         gain = deployment.output_per_chip
+        first = search.basis == SERIALIZED_BASIS.key, deployment.ttft_s > request.limits.ttft_s
         if request.goal == COST:
             usd, _ = _usd_per_hour(search, deployment)
             gain *= deployment.chips / usd
         fewest = (deployment.chips,) if request.goal == MIN_CHIPS else ()
         times = deployment.ttft_s, deployment.tpot_s
         rounded = float(f"{gain:.3g}")
-        return *fewest, -rounded, deployment.stages, *times, deployment.memory_bytes
+        return *first, *fewest, -rounded, deployment.stages, *times, deployment.memory_bytes
 
     return sorted(planned, key=key)
 
@@ -682,17 +734,23 @@ def _rows(
     chosen: Sequence[tuple[Search, Deployment]],
     request: ServeRequest,
     limit_s: float,
-    basis: Basis,
     *,
     several: bool,
 ) -> Iterator[dict[str, Any]]:
-    """Yield rows for one TPOT limit; `tie` compares within a chip."""
-    best: dict[str, Deployment] = {}
+    """Yield rows for one TPOT limit; `tie` compares within a chip.
+
+    What keeps TTFT, or carries the load, is no tie with what does not.
+    """
+    best: dict[str, tuple[Deployment, Mapping[str, Any]]] = {}
     for rank, (search, deployment) in enumerate(chosen, start=1):
-        first = best.setdefault(deployment.chip, deployment)
-        is_first = first is deployment
-        tied = basis is ESTIMATE_BASIS and not is_first and is_tie(first, deployment)
+        basis = BASES[search.basis]
         row = _row(search, deployment, request, basis)
+        first, first_row = best.setdefault(deployment.chip, (deployment, row))
+        is_first = first is deployment
+        is_alike = row["keeps_ttft"] == first_row["keeps_ttft"] and (
+            bool(_shortage(row, request)) == bool(_shortage(first_row, request))
+        )
+        tied = basis is ESTIMATE_BASIS and not is_first and is_alike and is_tie(first, deployment)
         row["rank"], row["tie"] = rank, TIE if tied else "best" if is_first else ""
         if several:
             row["tpot_limit_s"] = limit_s
@@ -789,10 +847,9 @@ def _footprint(deployment: Deployment) -> dict[str, float | None]:
     }
 
 
-def _front_row(
-    search: Search, point: FrontPoint, request: ServeRequest, basis: Basis
-) -> dict[str, Any]:
+def _front_row(search: Search, point: FrontPoint, request: ServeRequest) -> dict[str, Any]:
     """Row of a point on a front."""
+    basis = BASES[search.basis]
     req_per_s = point.output_per_chip * search.chips / request.answer
     return {
         "chip": point.chip,
@@ -815,13 +872,11 @@ def _front_row(
     }
 
 
-def _lost_rows(
-    searches: Sequence[Search], request: ServeRequest, basis: Basis
-) -> Iterator[dict[str, Any]]:
+def _lost_rows(searches: Sequence[Search], request: ServeRequest) -> Iterator[dict[str, Any]]:
     """Yield servers that make no deployment, by limit and chip, with their reasons."""
     for search in searches:
         limit = search.limits.tpot_s
-        for name, reason, text in _reasons(search, basis) if search.prefill is None else ():
+        for name, reason, text in _reasons(search) if search.prefill is None else ():
             yield {
                 **({"tpot_limit_s": limit} if len(request.tpot_s) > 1 else {}),
                 "chip": search.table.chip,
@@ -856,9 +911,10 @@ def _texts(row: Mapping[str, Any], deployment: Deployment) -> dict[str, str]:
     money = {
         f"usd_{name}_text": "-"
         if row[f"usd_per_mtok_{name}"] is None
-        else f"{row[f'usd_per_mtok_{name}']:.2f}"
+        else money_text(row[f"usd_per_mtok_{name}"])
         for name in ("input", "output")
     }
+    usd = row["usd_per_request"]
     return {
         "batch_text": f"{deployment.batch:,.0f}",
         "concurrency_text": f"{deployment.concurrency:,.0f}",
@@ -867,9 +923,16 @@ def _texts(row: Mapping[str, Any], deployment: Deployment) -> dict[str, str]:
         else "-"
         if low is None
         else f"{seconds(low)} to {seconds(high)}",
+        "ttft_text": seconds(row["ttft_s"]) + ("" if row["keeps_ttft"] else f", {LATE}"),
+        "usd_request_text": "-" if usd is None else f"{usd:.3g}",
         "ends": ends,
         **money,
     }
+
+
+def money_text(usd: float) -> str:
+    """Dollars to a cent; below ten cents to two digits."""
+    return f"{usd:.2f}" if usd >= 0.1 else f"{usd:.2g}"  # noqa: PLR2004, ten cents
 
 
 # ---------------------------------------------------------------- the screen
@@ -891,16 +954,17 @@ def _head(question: Question, sweep: ModelSweep, request: ServeRequest) -> str:
     if sweep.config.draft is not None:
         draft = sweep.config.draft
         parts.append(f"a draft of {draft.tokens} with {draft.accepted:g} accepted")
-    limits = [f"TPOT {' or '.join(map(seconds, request.tpot_s))}"] if request.tpot_s else []
+    p90 = " at p90" if request.sure else ""
+    limits = [f"TPOT {' or '.join(map(seconds, request.tpot_s))}{p90}"] if request.tpot_s else []
     limits += [f"TTFT {seconds(request.ttft_s)}"] if request.ttft_s is not None else []
     return " · ".join([*parts, *([", ".join(limits)] if limits else [])])
 
 
 def _best_sentence(
-    rows: Sequence[Mapping[str, Any]], request: ServeRequest, basis: Basis, *, mean_routing: bool
+    rows: Sequence[Mapping[str, Any]], request: ServeRequest, *, mean_routing: bool
 ) -> str:
     """The best deployment in a sentence, and whether another kind may equal it."""
-    best = rows[0]
+    best, basis = rows[0], BASES[rows[0]["basis"]]
     rate = significant(best["output_tokens_per_s_per_chip"], 3)
     strict = basis is BOUND_BASIS and not mean_routing
     chips = " and ".join(dict.fromkeys((best["prefill_chip"], best["chip"])))
@@ -942,7 +1006,15 @@ def _best_sentence(
     )
     if rival is not None:
         rate = significant(rival["output_tokens_per_s_per_chip"], 3)
-        text += f" {rival['deployment']} ({rate}) is closer than estimates can tell: try both."
+        text += (
+            f" {rival['deployment']} ({rate}) is within {TIE_BY_KIND:g}x, closer than estimates "
+            "can tell mixed servers from pools: try both."
+        )
+    if request.ttft_s is not None and not best["keeps_ttft"]:
+        text += (
+            f" No deployment keeps TTFT {seconds(request.ttft_s)} by the {basis.noun} of a prompt "
+            f"alone: {seconds(best['ttft_s'])} here, at least {seconds(best['ttft_lower_s'])}."
+        )
     return text
 
 
@@ -954,7 +1026,8 @@ def _money(row: Mapping[str, Any]) -> str:
     if row["usd_per_mtok_output"] is None:
         return request_text
     prices = ", ".join(
-        f"${row[f'usd_per_mtok_{name}']:.2f}/M {name} tokens" for name in ("output", "input")
+        f"${money_text(row[f'usd_per_mtok_{name}'])}/M {name} tokens"
+        for name in ("output", "input")
     )
     return f"{prices}, {request_text}"
 
@@ -977,7 +1050,7 @@ def _shortage(row: Mapping[str, Any], request: ServeRequest) -> str:
 
 
 def _columns(
-    rows: Sequence[Mapping[str, Any]], basis: Basis, *, mean_routing: bool
+    rows: Sequence[Mapping[str, Any]], basis: Basis, goal: str, *, mean_routing: bool
 ) -> dict[str, str]:
     """Screen columns: those in which rows differ or that say something.
 
@@ -988,8 +1061,14 @@ def _columns(
         columns.pop("chip")
     if "tpot_limit_s" not in rows[0]:
         columns.pop("tpot_limit_s")
-    for name in ("tpot_band", "usd_input_text", "usd_output_text"):
-        if all(row[name] == "-" for row in rows):
+    if basis is MIXED_BASIS:
+        columns["tpot_s"] = "TPOT"
+    else:
+        columns.pop("basis")
+    if goal != COST:
+        columns.pop("usd_request_text")
+    for name in ("tpot_band", "usd_request_text", "usd_input_text", "usd_output_text"):
+        if name in columns and all(row[name] == "-" for row in rows):
             columns.pop(name)
     if mean_routing:
         columns["output_tokens_per_s_per_chip_bound"] = "bound, mean routing"
@@ -997,7 +1076,7 @@ def _columns(
         columns.pop("output_tokens_per_s_per_chip_bound")
         most, least = ("at mean routing",) * 2 if mean_routing else ("at most", "at least")
         columns["output_tokens_per_s_per_chip"] = f"output tok/s/chip {most}"
-        columns["ttft_s"] = f"{TTFT_TITLE} {least}"
+        columns["ttft_text"] = f"{TTFT_TITLE} {least}"
     return columns
 
 
@@ -1023,15 +1102,26 @@ def _notes(
     """Notes on the table: basis, load, transfers, what is left out."""
     sweeps = [table.sweep for table in tables]
     described = [
-        {"chip": table.chip, "dtypes": table.sweep.config.dtypes[0].label} for table in tables
+        {
+            "chip": table.chip,
+            "dtypes": table.sweep.config.dtypes[0].label,
+            ESTIMATE_BASIS.column: 0.0 if table.estimated else None,
+        }
+        for table in tables
     ]
     yield from basis_notes(sweeps, described, basis)
     if engine := tables[0].engine:
-        yield f"Batches fit the pool of caches of {engine}; prefill servers the exact need."
+        has_pools = any(row["kind"] == POOLS for row in rows)
+        exact = "; prefill servers the exact need" if has_pools else ""
+        yield f"Batches fit the pool of caches of {engine}{exact}."
     else:
         yield f"Batches may fill the memory, {NOTHING_SET_ASIDE}."
     if any(row["tie"] == TIE for row in rows):
-        yield "= is closer to the chip's best than estimates can tell: try both."
+        yield (
+            "= is closer to the chip's best than estimates can tell, try both: within "
+            f"{TIE_BY_CHIPS:g}x, {TIE_BY_DIVISION:g}x where servers have as many chips, "
+            f"{TIE_BY_KIND:g}x between mixed servers and pools."
+        )
     yield from _load_notes(searches, request)
     best_pools = next((row for row in rows if row["kind"] == POOLS and row["handover_s"]), None)
     if best_pools is not None:
@@ -1042,16 +1132,19 @@ def _notes(
         )
     for search in searches[: len(searches) // max(1, len(request.tpot_s))]:
         if search.lost and search.prefill is None:
-            yield _lost_note(search, basis)
-    late = [row["deployment"] for row in shown_rows(rows) if not row["keeps_ttft"]]
+            yield _lost_note(search)
+    late = [row for row in shown_rows(rows) if not row["keeps_ttft"]]
     if late and request.ttft_s is not None:
-        names = ", ".join(dict.fromkeys(late))
-        limit = seconds(request.ttft_s)
-        kept_by = f"kept by the bound of a prompt alone, not by its {basis.noun}"
-        yield f"TTFT {limit} is {kept_by}: {names}."
+        nouns = " or ".join(dict.fromkeys(BASES[row["basis"]].noun for row in late))
+        kept_by = f"kept by the bound of a prompt alone, not by its {nouns}"
+        yield f"{LATE}: TTFT {seconds(request.ttft_s)} is {kept_by}."
+    busiest = max((row["prefill_busy"] or 0.0 for row in shown_rows(rows)), default=0.0)
+    if request.busy == 1 and busiest >= CROWDED:
+        yield f"Prefill {percent(busiest)} busy leaves no room for bursts: --busy 0.8 does."
     yield "Prompt alone: a prompt on an idle server; waiting is not in it."
-    for sweep in sweeps:
-        yield from waiting_notes(sweep, basis)
+    for table in tables:
+        is_estimated = basis in (ESTIMATE_BASIS, MIXED_BASIS) and table.estimated
+        yield from waiting_notes(table.sweep, ESTIMATE_BASIS if is_estimated else basis)
     hidden = len(rows) - len(shown_rows(rows))
     if hidden:
         yield f"{counted(hidden, 'more deployment')}: --csv and --json have all."
@@ -1062,7 +1155,8 @@ def _notes(
             for row in gaps
         )
         yield f"Longest gap between tokens, and share of steps: {'; '.join(texts)}."
-    yield from _stage_notes(tables, searches, rows, basis)
+    yield from _stage_notes(tables, searches, rows)
+    yield from _request_notes(tables, searches, rows, request)
     left_out = ["drafts"] if tables[0].sweep.config.draft is None else []
     left_out += [] if request.cached else ["cached prefixes"]
     if left_out:
@@ -1071,20 +1165,44 @@ def _notes(
     yield from price_notes({table.chip: table.sweep.chips[table.chip] for table in tables})
 
 
+def _request_notes(
+    tables: Sequence[ServerTable],
+    searches: Sequence[Search],
+    rows: Sequence[Mapping[str, Any]],
+    request: ServeRequest,
+) -> Iterator[str]:
+    """Yield notes on what requests assume, and on chips that have no deployment."""
+    sweep = tables[0].sweep
+    (model,) = sweep.models.values()
+    context, total = model.shape.context, request.prompt + request.answer
+    if context is not None and total > context:
+        yield f"{total:,} tokens are beyond the model's context of {context:,}."
+    if request.cached:
+        yield "Input tokens are all tokens of a prompt, cached ones too; each batch has them whole."
+    if sweep.config.draft is not None:
+        yield "The draft takes no time of its own."
+    served = {(row["prefill_chip"], row["chip"]) for row in rows}
+    for search in searches[: len(searches) // max(1, len(request.tpot_s))]:
+        chip = search.table.chip
+        first = search.prefill.table.chip if search.prefill else chip
+        if (first, chip) not in served:
+            place = chip if first == chip else f"{first} and {chip}"
+            yield f"No deployment on {place} keeps the limits with {counted(search.chips, 'chip')}."
+
+
 def _stage_notes(
     tables: Sequence[ServerTable],
     searches: Sequence[Search],
     rows: Sequence[Mapping[str, Any]],
-    basis: Basis,
 ) -> Iterator[str]:
     """Yield notes on pipeline stages: what is searched, and what no run says."""
     most = max((stages for table in tables for stages in table.stages), default=1)
     if most > 1 and not any(search.limits.sure for search in searches):
         yield (
             f"Pipeline stages (pp, to {most}) are searched where memory or TTFT ends servers with "
-            "fewer: by times they never pay."
+            "fewer: they free memory, and read prompts sooner, but never shorten a token."
         )
-    if basis is ESTIMATE_BASIS and any(row["tpot_band"] == NO_STAGED_RUN for row in rows):
+    if any(row["tpot_band"] == NO_STAGED_RUN for row in rows):
         yield "No published run has pipeline stages: estimates with pp have no band."
 
 
@@ -1145,15 +1263,21 @@ def _more_note(  # noqa: PLR0913, PLR0917, the parts of a plan
     return f"More: {'; '.join(texts)} output tokens/s/chip on {chips}."
 
 
-def _lost_note(search: Search, basis: Basis) -> str:
+def _lost_note(search: Search) -> str:
     """Note on servers that make no deployment, and why."""
-    texts = [f"{name} ({text})" for name, _, text in _reasons(search, basis)]
-    rest = len(texts) - SHOWN_LOST
+    by_text: dict[str, list[str]] = {}
+    for name, _, text in _reasons(search):
+        by_text.setdefault(text, []).append(name)
+    shown, rest = list[str](), 0
+    for text, names in by_text.items():
+        rest += len(names[SHOWN_LOST:]) if len(shown) < SHOWN_LOST else len(names)
+        if len(shown) < SHOWN_LOST:
+            shown.append(f"{', '.join(names[:SHOWN_LOST])} ({text})")
     more = [f"{rest} more"] if rest > 0 else []
-    return f"No mixed server on {search.table.chip}: {', '.join([*texts[:SHOWN_LOST], *more])}."
+    return f"No mixed server on {search.table.chip}: {'; '.join([*shown, *more])}."
 
 
-def _reasons(search: Search, basis: Basis) -> Iterator[tuple[str, str, str]]:
+def _reasons(search: Search) -> Iterator[tuple[str, str, str]]:
     """Yield servers that make no deployment: name, reason, and text in words."""
     for name, reason in search.lost.items():
         server = search.table.servers.get(name)
@@ -1164,7 +1288,7 @@ def _reasons(search: Search, basis: Basis) -> Iterator[tuple[str, str, str]]:
         elif reason == "ttft":
             yield name, reason, f"a prompt takes at least {seconds(server.ttft('bound'))}"
         else:
-            least = server.tpot(basis.key, server.split.dp, mixed=True)
+            least = server.tpot(search.basis, server.split.dp, mixed=True)
             yield name, reason, f"a token takes {seconds(least)} at the smallest batch"
 
 
@@ -1248,7 +1372,7 @@ def load_of(text: str) -> float:
     Raises:
         RooflinesError: It is no number above zero.
     """
-    bare = text.lower().removesuffix("/s").removesuffix("req").removesuffix("requests").strip()
+    bare = LOAD_UNIT.sub("", text.lower()).strip()
     try:
         return quantity(bare, "tokens")
     except RooflinesError:

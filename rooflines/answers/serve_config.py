@@ -6,10 +6,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.answers.overrides import written_variants
+from rooflines.answers.overrides import typed_prices, written_variants
 from rooflines.answers.serve_answer import shown_rows
-from rooflines.basics.quantities import quantity
 from rooflines.basics.yaml_file import read_yaml
+from rooflines.hardware.chip_catalogue import SET_SUFFIX
 from rooflines.hardware.entry_forms import validate_entry
 from rooflines.hardware.support import default_route
 from rooflines.models.split import Split
@@ -60,8 +60,11 @@ class OwnNumbers(NamedTuple):
             bases = [entry.base for entry in chips.values() if entry.base is not None]
             keys["chips"] = keys.get("chips", {}) | written_variants(bases, self.settings)
         if self.price is not None:
-            price = float(quantity(self.price, "money"))
-            keys["prices"] = keys.get("prices", {}) | dict.fromkeys(chips, price)
+            named = {name.removesuffix(SET_SUFFIX): entry for name, entry in chips.items()}
+            prices = typed_prices(self.price, chips, named)
+            keys["prices"] = keys.get("prices", {}) | {
+                name: float(usd) for name, usd in prices.items()
+            }
         return keys
 
 

@@ -214,7 +214,10 @@ class ServingAnswer(StepAnswer):
             return f"{least}; no estimate of prefill"
         if self.basis is BOUND_BASIS:
             return least
-        texts = [least, f"prefill {seconds(time_s)} on an idle server", self._waiting()]
+        dp = self.row["dp"]
+        replicas = f", one on each of {dp} replicas" if dp > 1 else ""
+        prefill = f"prefill {seconds(time_s)} on an idle server{replicas}"
+        texts = [least, prefill, self._waiting()]
         return "; ".join(filter(None, texts))
 
     def _waiting(self) -> str:

@@ -133,7 +133,7 @@ OF_MODELS = {
     "standalone_draft": "yes: Of an engine: a model of its own drafts; SGLang keeps 4 GiB more.",
     "routing": "HOW: Expert routing: uniform, the default, same or all.",
     "cache_split": "HOW: How tp chips share the KV cache: heads, the default, or batch.",
-    "price": "USD: Dollars an hour of one chip.",
+    "price": "USD: Dollars an hour of one chip; by chip as h100=2.5,b200=5.",
 }
 OF_KERNELS = ("operation", "measured", "calibration")
 """Options of all questions about kernels, besides those of their subject."""

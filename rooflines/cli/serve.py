@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflines.answers.corrections import CommandLine
-from rooflines.answers.overrides import with_overrides
+from rooflines.answers.overrides import typed_prices, with_overrides
 from rooflines.answers.plain_question import asks_best_chip
 from rooflines.answers.question_words import all_mistakes, parse_words
 from rooflines.answers.serve_answer import (
@@ -143,11 +143,31 @@ OTHER_NAMES = {
 """Options by other names."""
 
 
+UNKNOWN_LIMIT = re.compile(
+    r"--(?:(?:ttft|tpot|itl|e2e|latency)[-_]?p\d+|p\d+[-_]?(?:ttft|tpot|itl|e2e|latency)|"
+    r"(?:max[-_])?(?:cost|budget)|(?:e2e|itl|latency))(?:=|$)"
+)
+"""Options of limits that no plan keeps: percentiles of requests, and cost."""
+
+
+def _unknown_limit(option: str) -> RooflinesError:
+    """Error for a limit that no plan keeps."""
+    if "cost" in option or "budget" in option:
+        problem, fix = "is no limit of a plan", "rank by cost: --goal cost"
+    else:
+        problem = "is no limit of a plan: percentiles and waiting of requests are not known"
+        fix = "limit the mean time of a token, --tpot, and a prompt on an idle server, --ttft"
+    return RooflinesError(option, problem, fix)
+
+
 class ServeCommand(QuestionCommand):
     """Command with options by other names, too."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse arguments, `--qps 50` as `--load 50`."""
+        for arg in args:
+            if UNKNOWN_LIMIT.match(arg):
+                raise _unknown_limit(arg.split("=")[0])
         renamed = [
             "=".join([OTHER_NAMES.get(name, name), *value])
             for name, *value in (arg.split("=", 1) for arg in args)
@@ -214,7 +234,7 @@ def command(  # noqa: PLR0913, flags
     echo_notes(question)
     shown = table(cases.columns, shown_rows(cases.rows))
     frame = cases.deployments
-    drawing = drawn_front(cases.points, cases.limits, cases.basis.title)
+    drawing = drawn_front(cases.points, cases.limits, cases.points_basis.title)
     between = [""] if drawing else []
     text = "\n".join([cases.question, "", shown, "", *drawing, *between, *cases.notes])
     return frame, text, {**cases.to_dict(), "rows": frame.to_dicts()}
@@ -336,11 +356,19 @@ def _leave_out_unpriced(
 ) -> None:
     """Leave out chips without a price where others have one; a note says so."""
     chips = {name: catalogues.chips.get(name) for name in question.chips}
-    unpriced = [name for name, chip in chips.items() if chip and not chip.lowest_price()]
-    if {"price"} & {*options, *question.options} or not 0 < len(unpriced) < len(chips):
+    price = options.get("price", question.options.get("price"))
+    names = "+".join(question.chips).split("+")
+    typed = {} if price is None else typed_prices(price, names, catalogues.chips)
+    unpriced = [
+        name
+        for name, chip in chips.items()
+        if chip and not chip.lowest_price() and name not in typed
+    ]
+    if not 0 < len(unpriced) < len(chips):
         return
     question.chips = [name for name in question.chips if name not in unpriced]
-    question.notes.append(f"{', '.join(unpriced)}: no dated price, left out")
+    example = f"--price {unpriced[0]}=2.5"
+    question.notes.append(f"{', '.join(unpriced)}: no dated price, left out; add {example}")
 
 
 def _check_model(question: Question, options: Mapping[str, Any]) -> None:
@@ -431,7 +459,8 @@ def _check_draft(draft: object) -> None:
     """
     if isinstance(draft, str) and "accepted" not in draft:
         problem = f"is {draft}, without the mean number of accepted tokens"
-        raise RooflinesError("", problem, "write tokens=3,accepted=1.8")
+        fix = "write tokens=3,accepted=1.8, with the mean number that your draft gets accepted"
+        raise RooflinesError("", problem, fix)
 
 
 def _busy(text: str) -> float:

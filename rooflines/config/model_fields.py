@@ -164,7 +164,10 @@ class Draft(Entry):
     def _no_more_than_proposed(self) -> Self:
         if self.accepted > self.tokens:
             problem = f"is {self.accepted:g}, more than the {self.tokens} tokens proposed"
-            raise RooflinesError("accepted", problem, "write the mean of those accepted")
+            fix = (
+                "write the mean of those accepted; a length that counts the step's token has 1 more"
+            )
+            raise RooflinesError("accepted", problem, fix)
         return self
 
     @property

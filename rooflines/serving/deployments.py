@@ -70,7 +70,7 @@ class Limits(NamedTuple):
 
     Attributes:
         tpot_s: TPOT [s].
-        ttft_s: TTFT, held against its bound [s].
+        ttft_s: TTFT, kept by its bound; by its time on the basis where any deployment does [s].
         busy: Largest time share in which prefill servers read prompts [1].
         sure: True if TPOT's p90 keeps its limit, not the estimate alone.
         load: Requests a second that are enough [1/s]; None: as many as the chips do.
@@ -573,22 +573,27 @@ class Search:
         )
 
     def quickest(self) -> tuple[list[Server], list[Server]]:
-        """Quickest prefill and decode servers for each number of chips, with stages and without."""
-        prefill: dict[tuple[int, bool], Server] = {}
+        """Quickest prefill and decode servers for each number of chips, with stages and without.
+
+        Prefill servers that keep TTFT on the basis and those that keep it by the bound alone are
+        quickest apart.
+        """
+        prefill: dict[tuple[int, bool, bool], Server] = {}
         decode: dict[tuple[int, bool], Server] = {}
         source = self.prefill or self
         for name, server in source.table.servers.items():
-            size = server.chips, server.split.pp > 1
+            keeps = server.ttft(self.basis) <= self.limits.ttft_s
+            size = server.chips, server.split.pp > 1, keeps
             if source.prompts_keep.get(name) and (
                 size not in prefill or self._prompts(server) > self._prompts(prefill[size])
             ):
                 prefill[size] = server
         for name, server in self.table.servers.items():
-            size = server.chips, server.split.pp > 1
+            place = server.chips, server.split.pp > 1
             if self.batches.get((name, False)) and (
-                size not in decode or self.answers(server) > self.answers(decode[size])
+                place not in decode or self.answers(server) > self.answers(decode[place])
             ):
-                decode[size] = server
+                decode[place] = server
         return [*prefill.values()], [*decode.values()]
 
     def _prompts(self, server: Server) -> float:
