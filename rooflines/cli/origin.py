@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from rooflines.results.provenance import Origin
 
 
-MAX_LINES = 1_000
-"""Lines of an origin that are printed without `--all`; of a longer one a summary is [1]."""
-
-
 @click.command("origin", cls=WithExamples)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=Path)
 @click.option("--check", is_flag=True, help="Say only whether they are as they were written.")
@@ -30,8 +26,8 @@ def command(files: tuple[Path, ...], *, check: bool, whole_text: bool) -> int:
     """Print what made a file, and verify that it is unchanged.
 
     FILE is a table, a chart or a CSV file; or a results folder, to check all that is in it. The
-    exit status is 0 if everything is as it was written, else 1. Of a file that is made from many
-    catalogue entries, such as the site, only their names are printed; --all prints all numbers.
+    exit status is 0 if everything is as it was written, else 1. Sweeps, chips, models and sources
+    are named; --all prints their configs and numbers.
 
     Examples:
         rooflines origin results/thresholds.parquet
@@ -56,11 +52,10 @@ def command(files: tuple[Path, ...], *, check: bool, whole_text: bool) -> int:
 
 
 def _lines(record: Origin, *, whole: bool) -> list[str]:
-    """Lines in an origin; only names for a long one, unless `whole`."""
+    """Lines in an origin: names, or `whole` configs and numbers."""
     lines = record.text().rstrip().split("\n")
-    if whole or len(lines) <= MAX_LINES:
-        return lines
-    return [*record.summary().rstrip().split("\n"), f"# all {len(lines):,} lines: --all"]
+    names = record.summary().rstrip().split("\n")
+    return lines if whole or lines == names else [*names, f"# all {len(lines):,} lines: --all"]
 
 
 def _print_check(folder: Path, checked: Iterable[tuple[Path, str | None]]) -> bool:
