@@ -26,13 +26,23 @@ from rooflines.basics.text import abridge, counted
 from rooflines.basics.yaml_file import Lines, in_file, read_yaml
 from rooflines.charts.chart_choice import choose
 from rooflines.config.model_fields import ModelSweepConfig
+from rooflines.config.scenarios import (
+    SWEEP_KEYS,
+    Overrides,
+    read_overrides,
+    scenario_sweep,
+)
 from rooflines.config.schema import ConfigFile
 from rooflines.fits.calibration_files import (
     merge_calibrations,
     read_calibrations,
     shipped_calibrations,
 )
-from rooflines.hardware.chip_catalogue import add_price, chip_entries, resolve_chips
+from rooflines.hardware.chip_catalogue import (
+    add_price,
+    chip_entries,
+    resolve_chips,
+)
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entry_forms import validate_entry
 from rooflines.hardware.plausibility import plausibility_warnings
@@ -49,7 +59,7 @@ from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import sweep_of_models
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from rooflines.basics.errors import KeyPath
     from rooflines.basics.yaml_file import JSON
@@ -73,6 +83,9 @@ Those of models are solved one by one, and take a gigabyte then.
 MAX_KERNEL_THRESHOLDS = 100_000
 """Thresholds in a kernel sweep [1]: they are solved in fractions, some hundreds a second."""
 
+CHIP_AS_WRITTEN = "as-written"
+"""Base of a chip with a scenario's numbers, until they are resolved."""
+
 SweepT = TypeVar("SweepT", Sweep, KindSweep, CollectiveSweep, ModelSweep)
 
 
@@ -92,6 +105,7 @@ class Config:
         formats: Picture formats.
         site: Texts and links on the site, without empty ones.
         plain: The config as JSON, as it was written.
+        scenarios: By scenario, its sweeps by the sweeps as written; they are in `every`, too.
     """
 
     file: str
@@ -105,6 +119,7 @@ class Config:
     plain: JSON
     engines: Mapping[str, Engine] | None = None
     traces: Mapping[str, TraceSet] = field(default_factory=dict)
+    scenarios: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Its sweeps, a line each, and its number of charts."""
@@ -247,16 +262,18 @@ def _checked(
         calibrations = _all_calibrations(top, folder, mistakes)
         fitted = calibrations or shipped_calibrations()
         every = _sweeps(top, chips, calibrations, folder, mistakes)
-        sweeps, model_sweeps = _of_kind(Sweep, every), _of_kind(ModelSweep, every)
-        kernel_sweeps = _kernel_sweeps(every)
+        model_sweeps = _of_kind(ModelSweep, every)
         with mistakes.at("measurements") as part:
             measurements = _measurements(top, chips, fitted, folder, part)
         with mistakes.at("traces") as part:
             traces = _traces(top, chips, folder, part)
+        changed: dict[str, dict[str, AnySweep]] = {}
+        with mistakes.at("scenarios"):
+            unlikely += _scenarios(top, content, chips, calibrations, folder, every, changed)
         with mistakes.at("charts"):
             named = {*top.sweeps, *top.model_sweeps, *top.measurements}
             refused = named - {*every, *measurements}
-            specs = choose(top.charts, sweeps, kernel_sweeps, model_sweeps, measurements, refused)
+            specs = _specs(top, every, changed, measurements, refused)
     for name, sweep in model_sweeps.items():
         unlikely += [
             doubt.within("model-sweeps", name) for doubt in contexts_beyond_training(sweep)
@@ -264,7 +281,7 @@ def _checked(
     site = top.site.model_dump(exclude_none=True) if top.site else {}
     config = Config(
         file,
-        every,
+        _with_scenarios(every, changed),
         measurements,
         chips,
         fitted,
@@ -274,8 +291,34 @@ def _checked(
         _plain(content),
         all_engines(top.engines) if top.engines else None,
         traces,
+        {
+            scenario: {name: sweep.name for name, sweep in sweeps.items()}
+            for scenario, sweeps in changed.items()
+        },
     )
     return config, unlikely
+
+
+def _specs(
+    top: ConfigFile,
+    every: Mapping[str, AnySweep],
+    changed: Mapping[str, Mapping[str, AnySweep]],
+    measurements: Mapping[str, MeasuredSet],
+    refused: Collection[str],
+) -> tuple[Spec, ...]:
+    """Charts: with `auto` of sweeps as written, in a list of those in scenarios, too."""
+    if top.charts is not None:
+        every = _with_scenarios(every, changed)
+    kinds = _of_kind(Sweep, every), _kernel_sweeps(every), _of_kind(ModelSweep, every)
+    return choose(top.charts, *kinds, measurements, refused)
+
+
+def _with_scenarios(
+    every: Mapping[str, AnySweep], changed: Mapping[str, Mapping[str, AnySweep]]
+) -> dict[str, AnySweep]:
+    """Sweeps by name, those as written first."""
+    scenario_sweeps = chain(*(sweeps.values() for sweeps in changed.values()))
+    return {**every, **{sweep.name: sweep for sweep in scenario_sweeps}}
 
 
 def _form(content: object) -> tuple[ConfigFile, Mapping[str, Chip]]:
@@ -353,6 +396,100 @@ def _sweeps(
                 entry_mistakes.check()
                 sweeps[name], solutions = sweep, solved
     return sweeps
+
+
+def _scenarios(  # noqa: PLR0913, PLR0917, what a config has
+    top: ConfigFile,
+    content: Any,  # noqa: ANN401, as it was written
+    chips: Mapping[str, Chip],
+    calibrations: Calibrations | None,
+    folder: Path,
+    every: Mapping[str, AnySweep],
+    changed: dict[str, dict[str, AnySweep]],
+) -> list[RooflinesError]:
+    """Add sweeps that scenarios change, by scenario and name as written; return likely slips."""
+    unlikely: list[RooflinesError] = []
+    with Mistakes() as mistakes:
+        for scenario, written in top.scenarios.items():
+            with mistakes.at(scenario) as part:
+                overrides = read_overrides(written, content, chips)
+                other_chips, doubts = _scenario_chips(overrides, chips)
+                unlikely += [doubt.within("scenarios", scenario) for doubt in doubts]
+                scenario_top = _scenario_content(overrides, content, every)
+                sweeps = _sweeps(scenario_top, other_chips, calibrations, folder, part)
+                part.check()
+                changed[scenario] = {
+                    name: _renamed(sweep, scenario, every) for name, sweep in sweeps.items()
+                }
+    return unlikely
+
+
+def _renamed(sweep: AnySweep, scenario: str, every: Mapping[str, AnySweep]) -> AnySweep:
+    """Sweep under its name in a scenario.
+
+    Raises:
+        RooflinesError: A sweep as written has this name.
+    """
+    name = scenario_sweep(sweep.name, scenario)
+    if name in every:
+        problem = f"makes a sweep {quote(name)}, and the config has one"
+        raise RooflinesError("", problem, "choose another name for the scenario")
+    return replace(sweep, name=name)
+
+
+def _scenario_chips(
+    overrides: Overrides, chips: Mapping[str, Chip]
+) -> tuple[dict[str, Chip], list[RooflinesError]]:
+    """Chips with a scenario's numbers and prices, under their ids; and likely slips."""
+    changed, unlikely = dict(chips), list[RooflinesError]()
+    with Mistakes() as mistakes:
+        for chip, numbers in overrides.chips.items():
+            with mistakes.at("chips"):
+                entry = {"base": CHIP_AS_WRITTEN, "source": "the scenario", **numbers}
+                written = {**chips, CHIP_AS_WRITTEN: chips[chip]}
+                variant = resolve_chips({chip: entry}, written)[chip]
+                with at_path(chip):
+                    doubts = plausibility_warnings(entry, variant, written)
+                unlikely += [doubt.within("chips", chip) for doubt in doubts]
+                changed[chip] = variant.model_copy(update={"base": chips[chip].base})
+        with mistakes.at("prices"):
+            changed = _priced(changed, overrides.prices)
+    return changed, unlikely
+
+
+def _scenario_content(
+    overrides: Overrides, content: Mapping[str, Any], every: Mapping[str, AnySweep]
+) -> ConfigFile:
+    """Config with the sweeps that a scenario changes.
+
+    Raises:
+        RooflinesError: It changes none, or a value is wrong.
+    """
+    sweeps = {
+        key: {
+            name: overrides.sweeps[key].get(name, sweep)
+            for name, sweep in (content.get(key) or {}).items()
+            if name in overrides.sweeps[key]
+            or (name in every and _is_changed(every[name], overrides))
+        }
+        for key in SWEEP_KEYS
+    }
+    if not any(sweeps.values()):
+        chips = sorted({*overrides.chips, *overrides.prices})
+        problem = f"changes {', '.join(chips)}, which no sweep computes with"
+        raise RooflinesError("", problem, "override a chip, a price or a key of a sweep")
+    rest = {key: value for key, value in content.items() if key in ("calibrations", "engines")}
+    return validate_entry(ConfigFile, {**rest, **sweeps})
+
+
+def _is_changed(sweep: AnySweep, overrides: Overrides) -> bool:
+    """Tell whether a scenario's chips, or prices of a model's chips, change a sweep."""
+    chips = {*sweep.config.chips}
+    if not isinstance(sweep, ModelSweep):
+        return not chips.isdisjoint(overrides.chips)
+    if sweep.config.pools is not None:
+        chips.add(sweep.config.pools.prefill.chip)
+    return not chips.isdisjoint({*overrides.chips, *overrides.prices})
 
 
 def _check_chip_parts(config: SweepKeys, chips: Mapping[str, Chip]) -> None:

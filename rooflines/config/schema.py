@@ -270,6 +270,14 @@ class ConfigFile(Entry):
         alias="model-sweeps",
         description="model sweeps by name; each makes a table, and one with its kernels",
     )
+    scenarios: dict[Name, dict[str, Any]] = Field(
+        {},
+        description=(
+            "named overrides by dotted path, such as {chips.h100-sxm.memory.hbm.bytes_per_s: "
+            "4e12} or {model-sweeps.serving.dtypes: fp8}; the sweeps that one changes are computed "
+            "with it, too, and compared"
+        ),
+    )
     charts: Charts = Field(
         None,
         description="auto: at most one of each kind, each with a finding; or a list; [] for none",
