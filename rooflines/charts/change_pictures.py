@@ -30,6 +30,9 @@ HALF_BAR = 0.16
 MARGIN = 1.04
 """Factor by which the axis extends beyond the ratios [1]."""
 
+MIN_TICK_GAP = 0.05
+"""Minimum distance between a tick and the ratio 1 [1]."""
+
 RATIO_LABEL = "'× ' + format(datum.value, '~r')"
 
 
@@ -106,7 +109,7 @@ def _name(group: ChangeGroup, changes: RunChanges) -> str:
 def _ticks(low: float, high: float) -> list[float]:
     """Ticks of the ratio, 1 among them."""
     ticks = kit.ticks_between(low, high)
-    return sorted({*ticks, 1.0})
+    return sorted({1.0, *(tick for tick in ticks if abs(tick - 1) >= MIN_TICK_GAP)})
 
 
 def _layers() -> Sequence[kit.Layer]:

@@ -56,7 +56,9 @@ RATES = r"^(units|memory|networks)\."
 
 
 @click.command("compare", cls=QuestionCommand)
-@click.argument("words", nargs=-1, metavar="CHIP CHIP... [MODEL or SIZES] | RESULTS RESULTS")
+@click.argument(
+    "words", nargs=-1, metavar="CHIP CHIP... [MODEL or SIZES] | RESULTS [RESULTS or SCENARIO]"
+)
 @output.config_option
 @output.out_options("Of results: a picture, .png, .svg, .pdf or .html, or all changes as .parquet.")
 @output.picture_options
@@ -81,6 +83,7 @@ def command(  # noqa: PLR0913, the options
     differ, the rows that only one has, and groups of rows with their ratio, largest change first.
     Rows are joined on chip, dtypes, sizes and split; a key with one value on both sides, such as
     the dtypes of two runs with one combination, is compared across. --csv has every changed number.
+    Of one folder, all scenarios or those named are compared with the config as written.
 
     Examples:
         rooflines compare h100-sxm b200
@@ -91,12 +94,13 @@ def command(  # noqa: PLR0913, the options
         rooflines compare h100-sxm b200 --csv
         rooflines compare results-before results-after
         rooflines compare results-before results-after -o changes.svg
+        rooflines compare results SCENARIO
     """
     if any(map(_is_folder, words)):
         from rooflines.cli import run_comparison  # noqa: PLC0415 - pictures take a second to load
 
-        if folders := run_comparison.results_folders(words):
-            return run_comparison.compared_runs(folders, out, size, dark=dark, force=force)
+        if compared := run_comparison.read_changes(words):
+            return run_comparison.compared_runs(compared, out, size, dark=dark, force=force)
     for option, value in (("--out", out), ("--size", size), ("--dark", dark)):
         if value:
             fix = "leave it out, or name two folders of results"

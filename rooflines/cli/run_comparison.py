@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import RooflinesError
+from rooflines.basics.errors import RooflinesError, at_path, check_choices
+from rooflines.basics.lazy import pl
 from rooflines.basics.text import counted
 from rooflines.charts.change_pictures import changes_view
 from rooflines.charts.kit.render import picture
@@ -15,7 +16,13 @@ from rooflines.config.chart_fields import FORMATS
 from rooflines.dictionary.columns import CHANGES
 from rooflines.results.atomic import write_bytes
 from rooflines.results.change_texts import COLUMNS, group_row, input_lines, table_lines
-from rooflines.results.run_changes import RunChanges, compare_runs, has_results
+from rooflines.results.run_changes import (
+    RunChanges,
+    compare_runs,
+    compare_scenario,
+    has_results,
+    scenarios_in,
+)
 from rooflines.results.tables import write_parquet
 from rooflines.run.jobs import about
 
@@ -29,56 +36,80 @@ PAIR = 2
 """Folders in a comparison [1]."""
 
 
-def results_folders(words: Sequence[str]) -> list[Path]:
-    """Results folders that a comparison names; empty if it names none.
+def read_changes(words: Sequence[str]) -> list[RunChanges]:
+    """Comparisons that the words of a command name; none if they name no results.
+
+    Args:
+        words: Two results folders, or one and scenarios in it, all of them if none is named.
 
     Raises:
-        RooflinesError: Some words are results folders and others are not, or they are not two.
+        RooflinesError: A folder has no results or no such scenario, or a table cannot be read.
     """
     folders = [Path(word) for word in words]
     with_results = [folder for folder in folders if has_results(folder)]
     if not with_results:
         return []
-    fix = "give two folders that `rooflines run` wrote"
+    if len(folders) == len(with_results) == PAIR:
+        return [compare_runs(*folders)]
+    first, *names = words
+    scenarios = scenarios_in(folders[0])
+    if with_results == folders[:1] and scenarios:
+        with at_path("scenario"):
+            check_choices(names, scenarios, f"no scenario in {first}")
+        return [compare_scenario(folders[0], name, scenarios[name]) for name in names or scenarios]
+    fix = "give two folders that `rooflines run` wrote, or one with scenarios"
     if rest := [folder for folder in folders if folder not in with_results]:
         problem = f"is compared with the results in {with_results[0]}, and has none"
         raise RooflinesError("", problem, fix, file=str(rest[0]))
-    if len(folders) != PAIR:
-        problem = f"names {counted(len(folders), 'folder')} of results, not two"
-        raise RooflinesError("compare", problem, fix)
-    return folders
+    problem = f"names {counted(len(folders), 'folder')} of results, not two"
+    raise RooflinesError("compare", problem, fix)
 
 
 def compared_runs(
-    folders: Sequence[Path], out: str | None, size: str | None, *, dark: bool, force: bool
+    compared: Sequence[RunChanges], out: str | None, size: str | None, *, dark: bool, force: bool
 ) -> output.Printed:
-    """Compare two results folders; write the picture or the table that is asked for.
+    """Screens of comparisons; write the picture or the table that is asked for.
 
     Args:
-        folders: Both folders.
+        compared: The comparisons.
         out: File to write; None: none.
         size: Size of the picture; None: the format's.
         dark: Whether the picture is dark.
         force: Whether a file of that name is replaced.
 
     Raises:
-        RooflinesError: A table cannot be read, the file exists, or there is nothing to draw.
+        RooflinesError: The file exists, there is nothing to draw, or more than one picture.
     """
     form = picture_form(out, size, "changes.png", dark=dark)
+    frame = _frame(compared)
     if out is not None:
         output.check_new(out, force=force)
-    changes = compare_runs(*folders)
-    if out is not None:
-        _write(changes, out, form, size or FORMATS.get(form, ""), dark=dark)
-    return changes.frame(), "\n".join(_lines(changes)), as_plain(changes)
+        if form == TABLE:
+            write_parquet(frame.lazy(), out, about([], CHANGES))
+        else:
+            _draw(compared, out, form, size or FORMATS[form], dark=dark)
+    plain = [*map(as_plain, compared)]
+    screens = ("\n".join(_lines(changes)) for changes in compared)
+    return frame, "\n\n".join(screens), plain[0] if len(plain) == 1 else plain
 
 
-def _write(changes: RunChanges, out: str, form: str, size: str, *, dark: bool) -> None:
-    """Write the picture of changes, or all of them as Parquet."""
-    if form == TABLE:
-        write_parquet(changes.frame().lazy(), out, about([], CHANGES))
-        return
-    view = changes_view(changes)
+def _frame(compared: Sequence[RunChanges]) -> pl.DataFrame:
+    """Changed numbers; of several comparisons, with the scenario."""
+    if len(compared) == 1:
+        return compared[0].frame()
+    frames = [
+        changes.frame().select(pl.lit(changes.names[1]).alias("scenario"), pl.all())
+        for changes in compared
+    ]
+    return pl.concat(frames, how="diagonal_relaxed")
+
+
+def _draw(compared: Sequence[RunChanges], out: str, form: str, size: str, *, dark: bool) -> None:
+    """Write the picture of one comparison."""
+    if len(compared) > 1:
+        problem = f"is one picture, and {counted(len(compared), 'scenario')} are compared"
+        raise RooflinesError("--out", problem, "name one of them after the folder")
+    view = changes_view(compared[0])
     if view is None:
         problem = "has nothing to show: no number changed"
         raise RooflinesError("--out", problem, "leave it out")
@@ -89,7 +120,7 @@ def _lines(changes: RunChanges) -> Iterator[str]:
     """Screen of a comparison."""
     before, after = changes.names
     sweeps = dict.fromkeys(table.sweep for table in changes.tables)
-    in_both = f"{counted(len(sweeps), 'sweep')} in both"
+    in_both = counted(len(sweeps), "sweep")
     yield f"{before} -> {after}: {in_both}; ratio is {after} / {before}"
     inputs = [*input_lines(changes)] or ["none"]
     yield from ("", "Inputs that differ:", *(f"  {line}" for line in inputs))

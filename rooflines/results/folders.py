@@ -44,6 +44,12 @@ TRACES_FOLDER = "traces"
 TRACE_CHANGES_FILE = "trace-changes.csv"
 """Groups and idle times that changed between two traces."""
 
+SCENARIOS_FOLDER = "scenarios"
+"""Numbers that each scenario changes as a table, and a folder with their groups and pictures."""
+
+SCENARIO_INDEX = "index.json"
+"""File in a scenario's folder with its sweeps and what the site shows."""
+
 CHARTS = "charts"
 """Charts, one folder per family."""
 

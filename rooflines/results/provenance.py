@@ -16,7 +16,12 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.chip_catalogue import chip_sources
 from rooflines.results import records
 from rooflines.results.atomic import LEFTOVER
-from rooflines.results.folders import FOLDERS, MEASURED_FOLDER, TRACES_FOLDER
+from rooflines.results.folders import (
+    FOLDERS,
+    MEASURED_FOLDER,
+    SCENARIOS_FOLDER,
+    TRACES_FOLDER,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -303,7 +308,7 @@ def check_results(results: str | Path) -> Iterator[tuple[Path, str | None]]:
     recorded = {
         file for output in outputs if output.exists() for file in records.files_in(output).values()
     }
-    for folder in (*FOLDERS, MEASURED_FOLDER, TRACES_FOLDER, "charts"):
+    for folder in (*FOLDERS, MEASURED_FOLDER, TRACES_FOLDER, SCENARIOS_FOLDER, "charts"):
         for file in sorted((home / folder).rglob("*")):
             temporary = any(fnmatch(part, LEFTOVER) for part in file.parts)
             if (

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.lazy import pl
+from rooflines.config.scenarios import AS_WRITTEN, PRICES
 from rooflines.hardware.entries import Chip
+from rooflines.results.catalogue_frames import chip_numbers
 from rooflines.results.folders import (
     MODEL_THRESHOLDS_FILE,
     MODELS_FOLDER,
+    SCENARIO_INDEX,
+    SCENARIOS_FOLDER,
     TABLES_FOLDER,
     THRESHOLDS_FILE,
 )
@@ -28,7 +32,7 @@ from rooflines.results.table_changes import (
 from rooflines.results.tables import PARTS, metadata_of, scan, scan_sweeps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rooflines.basics.yaml_file import JSON
@@ -147,6 +151,7 @@ def compare_sweeps(names: tuple[str, str], pairs: Iterable[tuple[Source, Source]
         tables += _sweep_changes(before, after)
         (first, made_first), (second, made_second) = _recipe(before), _recipe(after)
         versions = (made_first, made_second)
+        second = {**second, "sweep": before.sweep}
         inputs |= {change.path: change for change in _input_changes(first, second)}
     return RunChanges(names, tables, inputs=[*inputs.values()], versions=versions)
 
@@ -204,36 +209,90 @@ def _recipe(source: Source) -> tuple[JSON, str]:
 
 
 def _input_changes(before: JSON, after: JSON) -> Iterator[InputChange]:
-    """Inputs that differ between two recipes."""
-    first, second = (dict(_leaves(_inputs(recipe))) for recipe in (before, after))
-    for path in dict.fromkeys(chain(first, second)):
-        values = first.get(path, ""), second.get(path, "")
-        if values[0] != values[1]:
-            yield InputChange(path, *values)
+    """Inputs that differ between two recipes; catalogue entries of one recipe alone follow."""
+    first, second = (_inputs(recipe) for recipe in (before, after))
+    for key in dict.fromkeys(chain(first, second)):
+        entries = first.get(key, {}), second.get(key, {})
+        shared = [name for name in entries[0] if name in entries[1]]
+        sides = [
+            dict(chain(*(_leaves(side[name], f"{key}.{name}") for name in shared)))
+            for side in entries
+        ]
+        for path in dict.fromkeys(chain(*sides)):
+            values = [side.get(path, "") for side in sides]
+            if values[0] != values[1]:
+                yield InputChange(path, *values)
 
 
 def _inputs(recipe: JSON) -> JSON:
-    """A sweep's inputs by config key; a chip's lowest price stands for all."""
-    chips = recipe.get("chips", {})
-    prices = {chip: Chip.model_validate(entry).lowest_price() for chip, entry in chips.items()}
+    """A sweep's inputs by config key and entry; a chip's lowest price stands for all."""
+    chips = {chip: Chip.model_validate(entry) for chip, entry in recipe.get("chips", {}).items()}
+    prices = {chip: entry.lowest_price() for chip, entry in chips.items()}
+    numbers = dict[str, dict[str, float]]()
+    rates = pl.col("path").str.starts_with(f"{PRICES}.").not_()
+    for row in chip_numbers(chips).filter(rates).iter_rows(named=True):
+        numbers.setdefault(row["chip"], {})[row["path"]] = row["value"]
+    dtypes = recipe.get("dtypes", {})
     key = "model-sweeps" if "models" in recipe else "sweeps"
     return {
-        "chips": {
-            chip: {name: value for name, value in entry.items() if name != "prices"}
-            for chip, entry in chips.items()
-        },
+        "chips": numbers,
         "prices": {chip: price.usd_per_hour for chip, price in prices.items() if price},
         key: {recipe.get("sweep", ""): recipe.get("config", {})},
-        "models": recipe.get("models", {}),
-        "dtypes": recipe.get("dtypes", {}),
-        "calibrations": recipe.get("calibrations", {}),
+        "models": {name: entry["shape"] for name, entry in recipe.get("models", {}).items()},
+        **{f"dtypes.{kind}": entries for kind, entries in dtypes.items()},
+        "calibrations": {
+            f"{software}.{fit}": values
+            for software, fits in recipe.get("calibrations", {}).get("calibrations", {}).items()
+            for fit, values in fits.items()
+        },
     }
 
 
-def _leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
+def _leaves(value: object, path: str) -> Iterator[tuple[str, str]]:
     """Values in nested mappings as text, by dotted path."""
     if isinstance(value, dict):
         for key, part in value.items():
-            yield from _leaves(part, f"{path}.{key}" if path else str(key))
+            yield from _leaves(part, f"{path}.{key}")
     else:
-        yield path, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield path, _leaf_text(value)
+
+
+def _leaf_text(value: object) -> str:
+    """Format a value; mappings in a list by name, or by their keys that are set."""
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return ", ".join(map(_leaf_text, value))
+    if isinstance(value, dict):
+        return value.get("name") or " ".join(
+            f"{key}={part}" for key, part in value.items() if part is not None
+        )
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# ------------------------------------------------------------ scenarios
+
+
+def scenarios_in(folder: Path) -> dict[str, dict[str, str]]:
+    """Scenarios in a results folder: sweeps in each by the sweeps as written."""
+    scenarios = {}
+    for path in sorted((folder / SCENARIOS_FOLDER).glob(f"*/{SCENARIO_INDEX}")):
+        try:
+            scenarios[path.parent.name] = json.loads(path.read_text(encoding="utf-8"))["pairs"]
+        except (OSError, ValueError, LookupError, TypeError):
+            fix = "run again"
+            raise RooflinesError("", "is no index of a scenario", fix, file=str(path)) from None
+    return scenarios
+
+
+def compare_scenario(folder: Path, scenario: str, pairs: Mapping[str, str]) -> RunChanges:
+    """Compare a scenario's sweeps with those as written.
+
+    Args:
+        folder: The results folder.
+        scenario: The scenario's name.
+        pairs: Its sweeps by the sweeps as written.
+
+    Raises:
+        RooflinesError: A table cannot be read.
+    """
+    sources = [(Source(folder, name), Source(folder, copy)) for name, copy in pairs.items()]
+    return compare_sweeps((AS_WRITTEN, scenario), sources)

@@ -35,7 +35,6 @@ QUANTITIES: Mapping[str, Sequence[Mapping[str, str]]] = {
         {"critical": "critical size"},
         {"critical_exact": "critical factor"},
         {"max_B_latency": "largest batch in the latency"},
-        {"max_B_fit": "largest batch that fits"},
         {"max_fit": "largest size that fits"},
     ),
     "rows": (

@@ -22,6 +22,7 @@ from rooflines.results.folders import (
     MODEL_THRESHOLDS_FILE,
     MODELS_FOLDER,
     PARTS_FILE,
+    SCENARIOS_FOLDER,
     SITE,
     SKIPPED_FILE,
     SUMMARY_FILE,
@@ -58,10 +59,17 @@ def plan(config: Config) -> Plan:
     solved = [*_thresholds(sweeps, recipes, solved_parts)]
     timings, lists = [*_timings(config)], _lists(sweeps, recipes, parts, solved)
     errors, charts = [*_errors(config, timings)], [*_charts(config, [*parts, *timings, *solved])]
-    traces = [*_traces(config)]
-    read = {"charts": charts, "measured": errors, "timings": timings, "traces": traces}
+    traces, scenarios = [*_traces(config)], [*_scenarios(config, [*parts, *solved])]
+    read = {
+        "charts": charts,
+        "measured": errors,
+        "timings": timings,
+        "traces": traces,
+        "scenarios": scenarios,
+    }
+    rest = (*timings, *errors, *traces, *scenarios, *charts)
     site = _site(config, parts, read, solved)
-    return Plan((*parts, *solved_parts, *solved, *lists, *timings, *errors, *traces, *charts, site))
+    return Plan((*parts, *solved_parts, *solved, *lists, *rest, site))
 
 
 def _parts(config: Config) -> Iterator[Output]:
@@ -223,6 +231,25 @@ def _traces(config: Config) -> Iterator[Output]:
         )
 
 
+def _scenarios(config: Config, numbers: Sequence[Output]) -> Iterator[Output]:
+    """Scenarios: changed numbers as a table, and a folder with groups and pictures."""
+    for scenario, pairs in config.scenarios.items():
+        sweeps = {*pairs, *pairs.values()}
+        content = {
+            "scenario": scenario,
+            "pairs": pairs,
+            "sweeps": [recipe_of(config.every[sweep]) for sweep in sorted(sweeps)],
+        }
+        inputs = [
+            output
+            for output in numbers
+            if output.folder != LAYERS_FOLDER and (not output.rows or output.sweep in sweeps)
+        ]
+        for path in (f"{SCENARIOS_FOLDER}/{scenario}.parquet", f"{SCENARIOS_FOLDER}/{scenario}"):
+            job = "run.scenario_jobs.write_scenario"
+            yield Output.create(path, job, content, {"numbers": inputs})
+
+
 def _charts(config: Config, numbers: Sequence[Output]) -> Iterator[Output]:
     """The families of charts; many charts read thresholds alone."""
     kinds = registry.kinds()
@@ -268,6 +295,7 @@ def _site(
         "site": config.site,
         "config": config.plain,
         "catalogues": short_digest(catalogues),
+        "scenarios": [sweep for pairs in config.scenarios.values() for sweep in pairs.values()],
         "tables": _listed_tables(config, parts) if "tables" in config.site else [],
     }
     inputs = {**inputs, "thresholds": solved[:1], "models": solved[1:]}
