@@ -146,7 +146,9 @@ def test_every_config_of_the_reference_is_valid(tmp_path, monkeypatch):
         for key, value in yaml.safe_load(block).items():
             known = config.get(key)
             config[key] = known | value if isinstance(known, dict) else value
-    assert {*config} == {"sweeps", "model-sweeps", "charts", "chips", "measurements"}
+    assert {*config} == {
+        *("sweeps", "model-sweeps", "scenarios", "charts", "chips", "measurements")
+    }
     (tmp_path / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
     assert run(["check", "config.yaml"]) == 0
 

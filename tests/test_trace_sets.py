@@ -74,7 +74,12 @@ def test_the_page_has_screens_pictures_and_changes(folder):
     assert views["decode"]["changes"] == []
     assert views["tuned"]["changes"][-1] == ("the span: the sum", "1.34 ms", "1.2 ms", "-135 µs")
     page = TEMPLATES.get_template("traces.html").render(
-        policy="", version="", site={}, has_traces=True, traces=[*views.values()]
+        policy="",
+        version="",
+        site={},
+        has_traces=True,
+        has_scenarios=False,
+        traces=[*views.values()],
     )
     assert "What changed since decode" in page
     assert page.count("<img src=") == 1 + 6

@@ -40,6 +40,9 @@ POLICY = (
 TRACES = "traces.html"
 """Page on traces, where the config has some."""
 
+SCENARIOS = "scenarios.html"
+"""Page on scenarios, where the config has some."""
+
 PAGES = ("index.html", "charts.html", "chips.html", "data.html", "method.html")
 """Pages: names of templates and files."""
 
@@ -63,6 +66,7 @@ def pages(  # noqa: PLR0913, what the pages show
     measured: Sequence[Path],
     opening: Mapping[str, str],
     traces: Sequence[JSON] = (),
+    scenarios: Sequence[JSON] = (),
 ) -> Iterator[tuple[str, str]]:
     """Render all pages.
 
@@ -77,6 +81,7 @@ def pages(  # noqa: PLR0913, what the pages show
         config: The site has the config as a file.
         measured: Errors at the run's timings, as in `write_site`.
         traces: Traces, from `trace_views`.
+        scenarios: Scenarios, from `scenario_views`.
         opening: The explorer's first state, from `opening_state`.
 
     Yields:
@@ -114,14 +119,17 @@ def pages(  # noqa: PLR0913, what the pages show
             "address": site.get("tables", "").rstrip("/"),
         },
         TRACES: {"traces": traces},
+        SCENARIOS: {"scenarios": scenarios},
     }
     shared = {
         "policy": POLICY,
         "version": __version__,
         "site": site,
         "has_traces": bool(traces),
+        "has_scenarios": bool(scenarios),
     }
-    for page in (*PAGES, *([TRACES] if traces else [])):
+    listed_pages = [*PAGES, *([SCENARIOS] if scenarios else []), *([TRACES] if traces else [])]
+    for page in listed_pages:
         yield page, TEMPLATES.get_template(page).render(**shared, **page_values.get(page, {}))
 
 

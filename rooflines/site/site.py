@@ -41,6 +41,7 @@ from rooflines.site.data_page import threshold_data
 from rooflines.site.explorer import IN_EXPLORER, MATMULS, STEPS, doubles, explorer_files
 from rooflines.site.opening import leading_plans, opening_state
 from rooflines.site.pages import pages
+from rooflines.site.scenario_page import scenario_files, scenario_views
 from rooflines.site.trace_page import trace_files, trace_views
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def write_site(
         folder: The folder to write.
         inputs: Files and folders: `charts`, families in list order, each with
             `index.json`; `thresholds` and `models`, thresholds for operations and for whole models;
-            `measured`, those of `MEASURED_SUMMARIES`, `timings` and `traces`, if there are any.
+            `measured`, those of `MEASURED_SUMMARIES`, `timings`, `traces` and `scenarios`, if any.
         state: Folder for data that the next run reuses if their inputs are equal; None: none.
     """
     content = json.loads(spec)
@@ -128,7 +129,7 @@ class _Writer:
         self.tables: Sequence[JSON] = spec.get("tables", ())
         (thresholds,), models = inputs["thresholds"], inputs["models"]
         self.families, self.measured = inputs["charts"], inputs["measured"]
-        self.traces = inputs.get("traces", ())
+        self.traces, self.scenarios = inputs.get("traces", ()), inputs.get("scenarios", ())
         self.about = metadata_of(thresholds)
         self.frame = read_parquet(thresholds)
         self.listed = threshold_data(self.frame, self.about["columns"])
@@ -137,7 +138,11 @@ class _Writer:
         self.opening: dict[str, str] = {}
         other_files = map(metadata_of, (*models, *inputs["timings"]))
         made_from = (metadata["made_from"] for metadata in (self.about, *other_files))
-        self.recipes: list[JSON] = [*chain(*made_from)]
+        self.recipes: list[JSON] = [  # chips as written, not as in scenarios
+            recipe
+            for recipe in chain(*made_from)
+            if recipe.get("sweep") not in spec.get("scenarios", ())
+        ]
 
     def chart_files(self) -> Iterator[tuple[str, bytes]]:
         """Yield the charts and the chart page's list."""
@@ -184,6 +189,7 @@ class _Writer:
         for path in self.measured:
             yield f"data/{path.name}", path.read_bytes()
         yield from trace_files(self.traces)
+        yield from scenario_files(self.scenarios)
         rendered = pages(
             self.site,
             charts=self.charts,
@@ -195,6 +201,7 @@ class _Writer:
             config=self.config is not None,
             measured=self.measured,
             traces=trace_views(self.traces),
+            scenarios=scenario_views(self.scenarios),
             opening=self.opening,
         )
         for name, page in rendered:
