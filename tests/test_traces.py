@@ -393,7 +393,8 @@ def test_a_cut_file_is_read_as_far_as_it_goes(packed, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ts", "dur"), [('"soon"', "1"), ("NaN", "1"), ("5", "-3"), ("1e300", "1"), ("[]", "1")]
+    ("ts", "dur"),
+    [('"soon"', "1"), ("NaN", "1"), ("5", "-3"), ("1e300", "1"), ("[]", "1"), ("5", '"a"')],
 )
 def test_a_device_event_without_a_time_is_left_out_and_counted(ts, dur, tmp_path):
     good = json.dumps(kernel("gemm", None, 1.0, 2.0))

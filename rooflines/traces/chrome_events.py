@@ -201,13 +201,19 @@ class ChromeFile:
                 if self._ended:
                     raise ValueError(self.path) from None
             else:
+                if place - self._place > MAX_VALUE_BYTES:
+                    raise self._too_large()
                 if place < len(self._text) or self._ended:
                     text, self._place = self._text[self._place : place], place
                     return value if text.isascii() else json.loads(_utf8(text))
             size = len(self._text) - self._place
             if size > MAX_VALUE_BYTES:
-                raise refusal(self.path, "has a value of more than 64 MiB before its events")
+                raise self._too_large()
             self._more(size)
+
+    def _too_large(self) -> RooflinesError:
+        """Error about a value that no trace has."""
+        return refusal(self.path, "has a value of more than 64 MiB before its events")
 
     def _list(self) -> Iterator[list[ChromeEvent]]:
         """Events up to the end of their list, which is left behind."""
@@ -273,12 +279,15 @@ def _utf8(text: str) -> str:
 
 
 def _event(value: dict[str, Any]) -> ChromeEvent:
-    """An event from its fields; a time that is no number is None."""
+    """An event from its fields; without a begin if a time is no number."""
     fields = {key: value[key] for key in FIELDS & value.keys() if key != "args"}
-    for key, content in fields.items():
-        if isinstance(content, bool | list | dict) or (
-            key in TIMES and not isinstance(content, int | float)
-        ):
+    for key, content in [*fields.items()]:
+        if key in TIMES:
+            if content is not None and (
+                isinstance(content, bool) or not isinstance(content, int | float)
+            ):
+                fields[key] = fields["ts"] = None
+        elif isinstance(content, bool | list | dict):
             fields[key] = None
         elif key in {"cat", "ph"} and content is not None:
             fields[key] = str(content)
