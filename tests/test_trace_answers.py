@@ -174,6 +174,45 @@ def test_a_screen_has_at_most_40_lines_of_130_characters(tmp_path):
     assert "b200" in lines[-1]
 
 
+def gemm(begin, length, *, at=1.0, call=2.0, number=1):
+    """A matmul 64 x 4096 x 4096 of an H100, with its launch."""
+    return [
+        operator("aten::mm", at, call + 2, [[64, 4096], [4096, 4096]]),
+        launch(number, at + 1, call),
+        kernel("nvjet_gemm", number, begin, length),
+    ]
+
+
+FIRST = gemm(10.0, 12.0)
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ([*FIRST, *gemm(99.0, 12.0, at=95.0, number=2)], "% of the time the device waits for"),
+        ([*FIRST, *gemm(99.0, 12.0, at=15.0, call=80.0, number=2)], "launches: 74 µs (73 %) pass"),
+        ([*FIRST, *gemm(99.0, 12.0, at=8.0, number=2)], "queues: 77 µs (76 %) between"),
+        (
+            [*FIRST, launch(2, 8.0), kernel("nccl", 2, 30.0, 90.0)],
+            "communication: 90 µs (81 %) that",
+        ),
+        (gemm(10.0, 112.0), " (90 %) above the bound mm 64x4096 4096x4096 has"),
+        (FIRST, "kernels run near their bound"),
+    ],
+)
+def test_what_to_do_next_is_what_shortens_the_longest_part(events, said, tmp_path):
+    text = trace_text(lay_trace(write_trace(tmp_path / "one.json", events)))
+    (line,) = [line for line in text.splitlines() if line.startswith("next ")]
+    assert said in line
+
+
+def test_nothing_is_said_where_little_has_a_bound(tmp_path):
+    events = [*FIRST, launch(9, 8.0), kernel("mystery", 9, 22.0, 500.0)]
+    text = trace_text(lay_trace(write_trace(tmp_path / "one.json", events)))
+    assert "next " not in text
+    assert "too little for a verdict" in text
+
+
 def test_another_chips_bounds_are_those_of_its_rates(eager):
     laid = lay_trace(eager)
     lowers = [one.lower_s for one in laid.on("h200-sxm") if one.call.name == "aten::mm"]
@@ -309,7 +348,7 @@ def test_a_parquet_file_has_all_calls_and_is_not_overwritten(eager, tmp_path, ca
         (["{eager}", "--chip", "h1000"], "--chip is 'h1000', which is no chip"),
         (["{eager}", "--on", "mi355y"], "close to it: mi355x"),
         (["{eager}", "--out", "x.csv"], "end the name in .parquet"),
-        (["{eager}", "--compare"], "needs two files, and 1 are given"),
+        (["{eager}", "--compare"], "needs two files, and gets 1 file"),
         (["{eager}", "--model", "nosuch"], "'nosuch', which is no model"),
         (["{eager}", "--model", "qwen3-8b"], "names no tokens of its steps"),
         (["{eager}", "--capture", "gone.json"], "gone.json does not exist"),

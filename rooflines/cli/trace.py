@@ -10,6 +10,7 @@ import click
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.text import counted
 from rooflines.cli import output
 from rooflines.dictionary.columns import TRACE_CALLS
 from rooflines.results.atomic import write_bytes
@@ -90,7 +91,9 @@ def command(  # noqa: PLR0913, the options
     """
     if compare and len(files) != COMPARED:
         fix = "give the trace before the change and the one after it"
-        raise RooflinesError("--compare", f"needs two files, and {len(files)} are given", fix)
+        raise RooflinesError(
+            "--compare", f"needs two files, and gets {counted(len(files), 'file')}", fix
+        )
     if out is not None:
         output.format_of(out, (TABLE,))
         output.check_new(out, force=force)

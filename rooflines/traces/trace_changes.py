@@ -10,7 +10,7 @@ import polars as pl
 from rooflines.basics.text import counted, seconds
 from rooflines.traces.call_frames import call_frame
 from rooflines.traces.span_parts import NS_PER_S
-from rooflines.traces.trace_screen import BREAK, PARTS
+from rooflines.traces.trace_screen import BREAK, PART_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,7 +128,7 @@ def _signed(change_s: float) -> str:
 def _part_lines(before: LaidTrace, after: LaidTrace) -> Iterator[str]:
     """Parts of both spans; their changes add up to the span's."""
     first, second = asdict(before.total), asdict(after.total)
-    words = {**PARTS, "break_ns": BREAK}
+    words = {**PART_WORDS, "break_ns": BREAK}
     yield CHANGE_TABLE.format("part of the span", "", "", "before", "after", "change")
     for name, text in words.items():
         if first[name] or second[name]:

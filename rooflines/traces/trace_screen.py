@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import floor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -21,7 +21,7 @@ from rooflines.traces.span_parts import NS_PER_S, inside_bounds_s
 from rooflines.traces.step_annotations import traced_step_title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.traces.laid_traces import LaidTrace
 
@@ -52,9 +52,9 @@ SHORT_S = 1e-5
 NOTED_SHARE = 0.1
 """Share of the time from which on short kernels and the host are noted [1]."""
 
-PARTS = {
-    "at_bound_ns": "kernels at their bound",
-    "above_ns": "kernels above it",
+PART_WORDS = {
+    "at_bound_ns": "kernels at their bound, least time at peak rates",
+    "above_ns": "kernels above their bound",
     "no_bound_ns": "kernels without a bound",
     "before_ns": "kernels launched before the trace began, in no verdict",
     "communication_ns": "communication with no kernel beside it",
@@ -64,9 +64,16 @@ PARTS = {
 }
 """Parts of a span in words, in order."""
 
-BREAK = (
-    "break: over 1 ms in which nothing of this file ran, such as the profiler's pause; in no share"
-)
+ADVICE = {
+    "above_ns": "",
+    "communication_ns": "communication: {time} that no kernel hides: overlap it, or send less",
+    "not_launched_ns": "",
+    "in_call_ns": "launches: {time} pass in launch calls: graphs or fewer kernels shorten that",
+    "queued_ns": "queues: {time} between launch and begin: other streams, events, or a busy chip",
+}
+"""Advice by the part of the span that is longest and can shrink."""
+
+BREAK = "break: over 1 ms without a kernel of this file, as in a profiler's pause; in no share"
 SUM = "the span: the sum of the lines above"
 SMALL = "others, below 0.05 % each"
 
@@ -74,8 +81,11 @@ RANKS = "ranks     {}"
 """Line on ranks."""
 
 HEADINGS = ("what loses most", "calls", "measured", "bound", "x", "by", "would save")
-WAITS = "waits too"
+WAITS = "has waits"
 """In place of what a collective would save: its time has the waiting for other ranks."""
+
+NEAR_BOUND = 1.25
+"""Time over bound up to which kernels are near their bound [1]."""
 
 TABLE = "{:<34}{:>7} {:>10} {:>9} {:>6}  {:<11}{:>10}"
 
@@ -162,7 +172,7 @@ def _parts(laid: LaidTrace) -> Iterator[str]:
     total = laid.total
     whole_ns = max(total.total_ns - total.break_ns, 1)
     small_ns = 0
-    for name, words in PARTS.items():
+    for name, words in PART_WORDS.items():
         part_ns = getattr(total, name)
         share = part_ns / whole_ns
         if share < MIN_PART:
@@ -178,13 +188,17 @@ def _parts(laid: LaidTrace) -> Iterator[str]:
     yield f"  {seconds(total.total_ns / NS_PER_S):>9}{'':{BAR_LENGTH + 12}}{SUM}"
 
 
+def _label(row: Mapping[str, Any]) -> str:
+    """Group in a column's width."""
+    label = f"{row['op'].rpartition('::')[2]} {row['shape']}".strip()
+    return label if len(label) < LABEL_LENGTH else f"{label[: LABEL_LENGTH - 3]}.."
+
+
 def _groups(groups: pl.DataFrame) -> Iterator[str]:
     """Groups that lose most, and the others as one line."""
     yield TABLE.format(*HEADINGS)
     for row in groups.head(MAX_GROUPS).iter_rows(named=True):
-        label = f"{row['op'].rpartition('::')[2]} {row['shape']}".strip()
-        label = label if len(label) < LABEL_LENGTH else f"{label[: LABEL_LENGTH - 3]}.."
-        cells = [label, f"{row['calls']:,}", seconds(row["seconds"])]
+        cells = [_label(row), f"{row['calls']:,}", seconds(row["seconds"])]
         if row["is_bounded"] and row["t_lower_s"]:
             mark = "*" if row["is_assumed"] else ""
             ratio = significant(row["seconds"] / row["t_lower_s"], 3)
@@ -206,7 +220,8 @@ def _groups(groups: pl.DataFrame) -> Iterator[str]:
 def _notes(
     laid: LaidTrace, frame: pl.DataFrame, groups: pl.DataFrame, other_chips: Sequence[str]
 ) -> Iterator[str]:
-    """Notes below the table."""
+    """Notes below the table, advice first."""
+    yield from _advice(laid, groups)
     if laid.chip.chip and laid.chip.source != GIVEN and "without a name" in laid.chip.source:
         yield f"chip      {laid.chip.chip} is taken from {laid.chip.source}; another with --chip"
     if groups.head(MAX_GROUPS)["is_assumed"].any():
@@ -214,24 +229,50 @@ def _notes(
             "*         assumed work: even routing, fused kernels' arguments once, "
             "contexts in the annotation, a compiler's counts"
         )
+    if groups.head(MAX_GROUPS)["kind"].is_in(COLLECTIVE_KINDS).any():
+        yield f"{WAITS} collectives also wait for other ranks, so what they would save is unknown"
     yield from _outlier_lines(laid)
     yield from _unfused(laid)
     yield from _short(laid, frame)
     yield from _library(laid)
-    total = laid.total
-    whole_ns = max(total.total_ns - total.break_ns, 1)
-    host = total.not_launched_ns / whole_ns
-    if host > NOTED_SHARE:
-        yield (
-            f"host      {percent_text(host)} of the time the device waits for the host: graphs or "
-            "compilation shorten that, faster kernels do not"
-        )
     if counts := faster_counts(laid.inside):
         listed = ", ".join(f"{count} {reason}" for reason, count in counts.items())
         yield f"faster    {counted(sum(counts.values()), 'call')} below their bound: {listed}"
     yield from (f"model     {line}" for line in laid.lines)
     yield from (f"file      {line}" for line in laid.trace.notes)
     yield from _other_chips(laid, other_chips)
+
+
+def _advice(laid: LaidTrace, groups: pl.DataFrame) -> Iterator[str]:
+    """Advice by the longest part that can shrink; on the host too, where it takes long."""
+    total = laid.total
+    whole_ns = max(total.total_ns - total.break_ns, 1)
+    host = total.not_launched_ns / whole_ns
+    waiting = (
+        f"{percent_text(host)} of the time the device waits for the host: graphs or compilation "
+        "shorten that, faster kernels do not"
+    )
+    longest = max(ADVICE, key=lambda part: getattr(total, part))
+    part_ns = getattr(total, longest)
+    share = part_ns / whole_ns
+    time = f"{seconds(part_ns / NS_PER_S)} ({percent_text(share)})"
+    if longest == "not_launched_ns":
+        yield f"next      {waiting}"
+        return
+    if longest == "above_ns" and laid.ratio is not None and laid.ratio > NEAR_BOUND:
+        lossy = groups.filter(pl.col("is_bounded") & ~pl.col("kind").is_in(COLLECTIVE_KINDS))
+        row = lossy.row(0, named=True)
+        saved = percent_text(row["headroom_s"] * NS_PER_S / whole_ns)
+        yield (
+            f"next      kernels: of {time} above the bound {_label(row)} has "
+            f"{seconds(row['headroom_s'])}; at its bound the time would be {saved} shorter"
+        )
+    elif share > NOTED_SHARE and longest != "above_ns":
+        yield f"next      {ADVICE[longest].format(time=time)}"
+    elif laid.ratio is not None and laid.ratio <= NEAR_BOUND:
+        yield "next      kernels run near their bound: fewer bytes or FLOP, or another chip (--on)"
+    if host > NOTED_SHARE:
+        yield f"host      {waiting}"
 
 
 def _outlier_lines(laid: LaidTrace) -> Iterator[str]:
@@ -272,7 +313,7 @@ def _library(laid: LaidTrace) -> Iterator[str]:
         yield (
             f"library   {subject}, {above} above their bound: a good "
             f"library needs {seconds(split.library_s)} of it, this run adds {seconds(split.run_s)} "
-            f"(calibration {', '.join(split.calibrations)})"
+            f"({', '.join(split.calibrations)})"
         )
 
 
