@@ -253,6 +253,12 @@ class Indexer(Entry):
         """Layers that run an indexer [1]."""
         return self.layers if self.indexer_layers is None else self.indexer_layers
 
+    def projections(self, width: int, rank: int | None) -> Widths:
+        """Projections in one layer, as (input, output) widths [1]; arguments as in `matrices`."""
+        weights = self.heads if self.weighted else 0
+        queries = (rank or width, self.heads * self.dim)
+        return {"index-q": queries, "index-k": (width, self.dim), "index-w": (width, weights)}
+
     def matrices(self, width: int, rank: int | None) -> tuple[Matrix, ...]:
         """Matmuls of the projections: queries, from their rank or from D; key and head weights.
 

@@ -11,7 +11,14 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import Entry
 from rooflines.kinds.kinds import Tensor
 from rooflines.models.kind_costs import KindLetters
-from rooflines.models.matrix import HEADS_LAYOUT, ROW_LAYOUT, CopiedPart, Matrix, ModelSize
+from rooflines.models.matrix import (
+    HEADS_LAYOUT,
+    ROW_LAYOUT,
+    CopiedPart,
+    Matrix,
+    ModelSize,
+    Widths,
+)
 
 CONV_INPUT_BITS = 16
 """Bits per short-convolution input, which engines keep in bf16 for any state dtype [bit]."""
@@ -108,6 +115,27 @@ class State(Entry):
         return self.heads * self.value if self.kind == MAMBA1 else self.inputs
 
     @property
+    def step_elements(self) -> int:
+        """Decays and steps per token that a recurrence reads beside `inputs` [1].
+
+        In Mamba-1 the keys, from which, with a low rank, its steps by channel follow.
+        """
+        by_kind = {
+            "gated-delta": 2 * self.heads,
+            "kda": self.heads * (self.key + 1),
+            MAMBA1: self.qk_elements,
+            MAMBA2: self.heads,
+        }
+        return by_kind.get(self.kind, 0)
+
+    @property
+    def low_ranks(self) -> int:
+        """Elements per token between projections of low rank [1]."""
+        if self.rank is not None:
+            return self.rank
+        return self.value * (1 if self.full_gate else 2) if self.kind == "kda" else 0
+
+    @property
     def conv_inputs(self) -> int:
         """Short-convolution inputs kept per sequence and layer: (conv - 1) * channels [1].
 
@@ -161,33 +189,43 @@ class State(Entry):
             last,
         )
 
+    def projections(self, width: int) -> Widths:
+        """Projections in one layer by module name, as (input, output) widths [1].
+
+        Args:
+            width: D [1].
+        """
+        out, keys = self.heads * self.value, self.groups * self.key
+        if self.rank is not None:
+            steps = {"x_proj": (out, self.rank + self.qk_elements), "dt_proj": (self.rank, out)}
+            return {"in_proj": (width, 2 * out), **steps, "out_proj": (out, width)}
+        if self.kind == SHORT_CONV:
+            return {"in_proj": (width, 3 * out), "out_proj": (out, width)}
+        if self.kind == MAMBA2:
+            into = self.conv_channels + out + self.heads
+            return {"in_proj": (width, into), "out_proj": (out, width)}
+        if self.kind == LIGHTNING:
+            gate = {"output_gate": (width, out), "out_proj": (out, width)}
+            return {"qkv_proj": (width, self.conv_channels), **gate}
+        if self.kind == "gated-delta":
+            parts = {"qkv": self.conv_channels, "z": out, "b": self.heads, "a": self.heads}
+            widths = {f"in_proj_{name}": (width, size) for name, size in parts.items()}
+            return {**widths, "out_proj": (out, width)}
+        parts = {"q": keys, "k": keys, "v": out, "b": self.heads, "f_a": self.value}
+        parts |= {"g": out} if self.full_gate else {"g_a": self.value}
+        widths = {f"{name}_proj": (width, size) for name, size in parts.items()}
+        widths["f_b_proj"] = self.value, self.heads * self.key
+        if not self.full_gate:
+            widths["g_b_proj"] = self.value, out
+        return {**widths, "o_proj": (out, width)}
+
     def modules(self, width: int) -> dict[str, int]:
         """Projection elements by module name, as in checkpoint files [1].
 
         Args:
             width: D [1].
         """
-        out, keys = self.heads * self.value, self.groups * self.key
-        into, *_, last = self.matrices(width)
-        if self.rank is not None:
-            steps = {"x_proj": out * (self.rank + self.qk_elements), "dt_proj": self.rank * out}
-            return {"in_proj": into.weights, **steps, "out_proj": last.weights}
-        if self.kind in (MAMBA2, SHORT_CONV):
-            return {"in_proj": into.weights, "out_proj": last.weights}
-        if self.kind == LIGHTNING:
-            gate = {"output_gate": width * out, "out_proj": last.weights}
-            return {"qkv_proj": into.weights - width * out, **gate}
-        if self.kind == "gated-delta":
-            parts = {"qkv": self.conv_channels, "z": out, "b": self.heads, "a": self.heads}
-            elements = {f"in_proj_{name}": width * size for name, size in parts.items()}
-            return {**elements, "out_proj": last.weights}
-        parts = {"q": keys, "k": keys, "v": out, "b": self.heads, "f_a": self.value}
-        parts |= {"g": out} if self.full_gate else {"g_a": self.value}
-        elements = {f"{name}_proj": width * size for name, size in parts.items()}
-        elements["f_b_proj"] = self.value * self.heads * self.key
-        if not self.full_gate:
-            elements["g_b_proj"] = self.value * out
-        return {**elements, "o_proj": last.weights}
+        return {name: into * out for name, (into, out) in self.projections(width).items()}
 
     def kernel(self, *, decode: bool) -> KindLetters:
         """Recurrence, fused with its convolution; chunked prefill kernels compute more.
