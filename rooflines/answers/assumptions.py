@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.text import significant
+from rooflines.models.architecture import TRAIN
 from rooflines.models.groups import DRAFT
 from rooflines.sweep.operation_sweep import Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from rooflines.models.architecture import Shape
     from rooflines.models.step_kernels import Copies
     from rooflines.models.tensor_dtypes import StepDtypes
     from rooflines.sweep.step_sweep import ModelSweep
@@ -41,13 +43,32 @@ def assumptions_of(sweep: Sweep | ModelSweep) -> dict[str, str]:
         text for case in cases for text in (*case.dtypes.mixed_notes(), format_text(case.dtypes))
     )
     drafts = sweep.config.draft is not None
-    notes = (note for model in sweep.models.values() for note in model.notes(drafts=drafts))
+    notes = [note for model in sweep.models.values() for note in model.notes(drafts=drafts)]
+    if TRAIN in sweep.config.phase:
+        several_stages = any(case.split.stages > 1 for case in cases)
+        for model in sweep.models.values():
+            notes += training_notes(model.shape, several_stages=several_stages)
     texts = {
         MODEL: "; ".join(note for note in dict.fromkeys(notes) if note not in formats),
         SPLIT: copies_text(copies, several=len({case.split.name for case in cases}) > 1),
         DTYPES: "; ".join(filter(None, formats)),
     }
     return {about: text for about, text in texts.items() if text}
+
+
+def training_notes(shape: Shape, *, several_stages: bool) -> Iterator[str]:
+    """Conventions that a training step of a model with states or indexers follows.
+
+    Args:
+        shape: The model.
+        several_stages: Whether there are pipeline stages.
+    """
+    if shape.state is not None:
+        yield "recurrences count their least FLOPs, chunked kernels do more"
+        if several_stages:
+            yield "every stage has the same mix of layers"
+    if shape.sparse is not None:
+        yield "indexers learn from the tokens that they choose, their loss is not counted"
 
 
 def as_note(assumption: tuple[str, str]) -> str:

@@ -22,6 +22,7 @@ from rooflines.solvers.plan_search import (
     search,
 )
 from rooflines.sweep.every_split import plans_of
+from rooflines.training.parallel_plan import whole_sequence_reason
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -56,6 +57,7 @@ NEEDS = {
 """Reasons for layouts that are left out, by their need."""
 
 NOT_OF_MODEL = "do not divide the model's heads, layers or experts"
+NOT_OF_SEQUENCES = f"{NOT_OF_MODEL}, or share a sequence (cp)"
 OTHER_LAYOUT = "have other numbers than those given"
 SHORT_CONTEXT = f"have fewer than {MIN_CONTEXT:,} tokens per chip under cp (--search cp)"
 
@@ -191,7 +193,9 @@ def searched_plans(  # noqa: PLR0913, the parts of a search
         has_estimate=cases[0].fit is not None and cases[0].fit.base == "math",
         every=every,
     )
-    report.reasons[NOT_OF_MODEL] = report.layouts - len(layouts.config.splits)
+    is_whole = whole_sequence_reason(cases[0].model.shape) is not None
+    other_layouts = report.layouts - len(layouts.config.splits)
+    report.reasons[NOT_OF_SEQUENCES if is_whole else NOT_OF_MODEL] = other_layouts
     for skipped in layouts.skipped:
         report.reasons[NEEDS.get(str(need_of(skipped.reason)), skipped.reason)] += 1
     plans = [

@@ -589,6 +589,7 @@ def _training_answer(
     return TrainingAnswer(
         memory=training_memory(case, case.step(common["sizes"]["B"], common["sizes"]["S"])),
         mean_routing=has_mean([sweep]),
+        unjudged_part=case.unjudged_part,
         groups=groups,
         fits=_held_out(fits),
         products=_products(case, groups),

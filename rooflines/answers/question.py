@@ -503,6 +503,7 @@ FIXES = {
     "multiple": "ask for a multiple of it, or for another split",
     "model": "ask for another model, or for --phase decode",
     "adapters": "name some of these with --lora-on, or leave it out",
+    "lora": "leave out --lora, or ask for another model",
     "optimizer": "leave that dtype out, or write --optimizer adam",
     "host": "leave out --offload, or ask for another chip",
     "once": "write B as many, with a larger --micro-batch, or leave out --gradients freed",

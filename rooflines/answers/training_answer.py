@@ -36,6 +36,7 @@ class TrainingAnswer(StepAnswer):
         memory: Parts of the memory, from `training_memory`.
         remedies: Plans that fit, each computed, where this one does not; None: not searched.
         mean_routing: True if the bound is a mean over uniform routing of tokens to experts.
+        unjudged_part: Part of the model for which no fit applies; None: there is none.
 
     `sizes` are B and S; `thresholds` are along S, tp, the mix of dp and tp, and chips. `count` in
     `groups` is how often a kernel runs on a chip, in the mean over all stages.
@@ -43,6 +44,7 @@ class TrainingAnswer(StepAnswer):
 
     memory: Mapping[str, Any]
     mean_routing: bool
+    unjudged_part: str | None = None
     remedies: Remedies | None = None
 
     kind: ClassVar[str] = "training"
@@ -58,7 +60,8 @@ class TrainingAnswer(StepAnswer):
 
     def _no_estimate(self) -> str:
         """Absence of a calibration of training; the basis is said in the headline."""
-        return f"no calibration of training on {self.chip} in {self._computes()}"
+        part = f" with {self.unjudged_part}" if self.unjudged_part else ""
+        return f"no calibration of training{part} on {self.chip} in {self._computes()}"
 
     def _thresholds_title(self) -> str:
         """Title of the critical sizes and the largest tp."""

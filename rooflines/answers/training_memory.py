@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rooflines.models.groups import Step
     from rooflines.sweep.training_sweep import TrainingCase
     from rooflines.training.parallel_plan import TrainingPlan
-    from rooflines.training.stage_memory import Stage, StageMemory
+    from rooflines.training.pipeline_stages import Stage
+    from rooflines.training.stage_memory import StageMemory
 
 
 def training_memory(case: TrainingCase, step: Step) -> dict[str, Any]:

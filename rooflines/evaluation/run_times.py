@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.axes import AxisPoints
     from rooflines.sweep.training_sweep import PlacedRuns
     from rooflines.theory.kernel import Kernel
-    from rooflines.training.stage_memory import Stage
+    from rooflines.training.pipeline_stages import Stage
     from rooflines.training.training_kernels import KernelRun
 
 SERIAL_TIMES = ("t_serial_s", "t_upper_s")

@@ -37,6 +37,7 @@ Need = Literal[
     "host",
     "once",
     "adapters",
+    "lora",
     "optimizer",
 ]
 """Missing prerequisite: a peak of the unit, a memory level, a network that joins the chips, axes

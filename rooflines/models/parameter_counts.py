@@ -121,22 +121,6 @@ def routing_matrices(shape: Shape) -> Iterator[Matrix]:
         yield from moe.latents(shape.D)
 
 
-def copied_weights(shape: Shape, tp: int) -> Fraction:
-    """Weights per chip beyond an even share: copied parts in all layers [1].
-
-    Args:
-        shape: The model.
-        tp: Chips in a tensor-parallel group [1].
-    """
-    mixers = sum(count * excess_weights(matrix, tp) for count, matrix in mixer_matrices(shape))
-    return mixers + shape.moe_layers * copied_routing_weights(shape, tp)
-
-
-def copied_routing_weights(shape: Shape, tp: int) -> Fraction:
-    """Weights per chip beyond an even share in one layer's router and latent projections [1]."""
-    return sum((excess_weights(matrix, tp) for matrix in routing_matrices(shape)), Fraction(0))
-
-
 def all_stream_matrices(shape: Shape) -> tuple[tuple[int, Matrix], ...]:
     """Matmuls in hyper-connections, with counts."""
     return stream_matrices(shape.streams, shape.layers, shape.D, is_last=shape.is_last)

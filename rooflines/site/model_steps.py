@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rooflines.theory.kernel import Kernel, Transfer
     from rooflines.theory.poly import Poly
     from rooflines.theory.times import Times
-    from rooflines.training.stage_memory import Stage
+    from rooflines.training.pipeline_stages import Stage
     from rooflines.training.training_kernels import KernelRun
 
 SAMPLES = 3

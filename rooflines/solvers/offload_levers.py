@@ -17,8 +17,8 @@ from rooflines.models.groups import groups_of
 from rooflines.solvers.payoffs import End, ends_of
 from rooflines.theory.extents import TOKENS, Pairs
 from rooflines.theory.resources import math_rate
-from rooflines.training.plan_parts import EXPERT_KERNELS
-from rooflines.training.stage_memory import END_KERNELS, MLP_KERNELS, saved_tensors
+from rooflines.training.pipeline_stages import END_KERNELS, LayerMix
+from rooflines.training.stage_memory import saved_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,16 +98,11 @@ def saved_elements(
         element_bytes: Bytes per element [byte].
         lora: Adapters on frozen weights; None: all weights are trained.
     """
-    total = Fraction(0)
+    total, mix = Fraction(0), LayerMix.of_model(shape)
     for name, saved in saved_tensors(shape, None, element_bytes, lora=lora).items():
         if name in END_KERNELS:
             continue
-        layers = shape.layers
-        if name in MLP_KERNELS:
-            layers = shape.mlp_layers
-        elif name in EXPERT_KERNELS:
-            layers = shape.moe_layers
-        total += layers * saved.elements("full" if offload == INPUTS else "none")
+        total += mix.with_kernel(name) * saved.elements("full" if offload == INPUTS else "none")
     return total
 
 
@@ -137,7 +132,7 @@ def saved_ends(
             continue
         for extents, flops in group.flops.items():
             if extents == TOKENS:
-                per_token += group.count * flops / linear
+                per_token += group.count * flops / (linear if group.weights else attention)
                 continue
             for window in windows:
                 if Pairs(window) in extents:

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from rooflines.theory.poly import Poly
     from rooflines.theory.resources import ChipRates, Resource
     from rooflines.training.parallel_plan import TrainingPlan
-    from rooflines.training.stage_memory import Stage, TrainedModel
+    from rooflines.training.pipeline_stages import Stage
+    from rooflines.training.stage_memory import TrainedModel
     from rooflines.training.training_kernels import KernelRuns
 
 SHARDS = ("none", "optimizer", "gradients", "weights")
@@ -195,9 +196,9 @@ class PlanEvaluator:
 
     @cached_property
     def is_uniform(self) -> bool:
-        """True if all layers are alike, so that stages do not depend on interleaving."""
+        """True if stages do not depend on interleaving: all mix the same kinds of layers."""
         shape = self.model.shape
-        return not (shape.mlp_layers and shape.moe_layers)
+        return shape.single or not (shape.mlp_layers and shape.moe_layers)
 
     def case(self, plan: TrainingPlan) -> TrainingCase:
         """Case with a plan."""
@@ -268,9 +269,9 @@ class PlanEvaluator:
     # -------------------------------------------------------- times
 
     @cached_property
-    def _counts(self) -> Memo[tuple[Stage, str], int]:
+    def _counts(self) -> Memo[tuple[Stage, str], float]:
         """Kernel copies, by stage and kernel name."""
-        return Memo(lambda key: key[0].kernel_count(key[1]))
+        return Memo(lambda key: float(key[0].kernel_count(key[1])))
 
     def seconds(self, plan: TrainingPlan) -> PlanSeconds:
         """Busiest stage's times [s]."""

@@ -556,7 +556,7 @@ def skipped_split(sweep: ModelSweep, name: str, split: Parallelism) -> Skipped |
         if error.path == ("model",):
             reason = Reason("model", reason)
         if error.where.startswith("lora"):
-            reason = Reason("adapters", reason)
+            reason = Reason("adapters" if "." in error.where else "lora", reason)
         return Skipped(reason, model=name, split=split.name)
     return None
 

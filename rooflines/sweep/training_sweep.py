@@ -189,8 +189,22 @@ class TrainingCase(StepCase):
         return fit.times if fit is not None and fit.base == "math" else None
 
     @property
+    def unjudged_part(self) -> str | None:
+        """Part of the model that no judged step has, so that no fit applies; None: there is none.
+
+        Fits are judged by steps of models with attention to all tokens or a window, dense or with
+        experts, and of models with states and experts.
+        """
+        shape = self.model.shape
+        if shape.sparse is not None:
+            return "sparse attention"
+        return "states without experts" if shape.state is not None and not shape.moe else None
+
+    @property
     def softwares(self) -> Sequence[str]:
         """Software whose training fits may apply."""
+        if self.unjudged_part is not None:
+            return ()
         named = self.place.sweep.config.calibration
         if named == [AUTO_CALIBRATION]:
             return self.choice.calibrations.training_softwares(

@@ -145,11 +145,11 @@ def optimizer_of(value: str | float) -> Optimizer:
     return Optimizer(f"{value:g} bytes per parameter", other_bytes=exact(value))
 
 
-def orthogonalization_flops(matrices: Iterable[tuple[int, int, int]]) -> Fraction:
+def orthogonalization_flops(matrices: Iterable[tuple[int, int, int | Fraction]]) -> Fraction:
     """FLOP in Muon's Newton-Schulz steps, as the kind of kernel `muon` counts them [FLOP].
 
     Args:
-        matrices: Input and output widths, and how many matrices have them [1].
+        matrices: Input and output widths, and how many matrices have them, in the mean [1].
     """
     (formula,) = (compile_formulas((KINDS["muon"].flops,), {}, ("D", "F")),)
     total = Fraction(0)

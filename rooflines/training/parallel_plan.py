@@ -673,18 +673,29 @@ class TrainingPlan(TrainingKeys, Parallelism):
         window = shape.window
         trained_attention(shape)
         for part, is_present in (
-            ("states in place of attention", shape.state is not None),
-            ("sparse attention", shape.sparse is not None),
             ("hyper-connections", shape.streams is not None),
-            ("layers of one part each", shape.single),
             ("layers of different sizes", bool(shape.variants)),
-            ("experts of a latent width", shape.moe is not None and shape.moe.latent is not None),
             ("experts without weights", shape.moe is not None and shape.moe.zero_experts),
             ("windows with attention of their own", window is not None and window.attention),
             ("strided blocks before a window", window is not None and window.stride),
         ):
             if is_present:
                 raise _untrained(part)
+        self._check_parts(shape)
+
+    def _check_parts(self, shape: Shape) -> None:
+        """Refuse keys that a model's states, indexers or latent experts do not allow."""
+        if self.cp > 1 and (reason := whole_sequence_reason(shape)):
+            raise RooflinesError("cp", f"is {self.cp}, but {reason}", "write cp=1")
+        parts = {
+            "states": shape.state is not None,
+            "sparse attention": shape.sparse is not None,
+            "experts with a latent width": shape.moe is not None and shape.moe.latent is not None,
+        }
+        present = next((part for part, is_present in parts.items() if is_present), None)
+        if self.lora is not None and present:
+            problem = f"is {self.lora.rank}, but adapters beside {present} are not modelled"
+            raise RooflinesError("lora", problem, "leave it out, or use another model")
 
     def _check_experts(self, shape: Shape) -> None:
         if not self.is_expert_parallel:
@@ -708,6 +719,15 @@ def trained_attention(shape: Shape) -> Gqa | Mla:
     if isinstance(shape.attention, Gqa | Mla):
         return shape.attention
     raise _untrained("compressed attention")
+
+
+def whole_sequence_reason(shape: Shape) -> str | None:
+    """Reason why cp chips cannot share a sequence; None: they can."""
+    if shape.state is not None:
+        return "a state passes from token to token"
+    if shape.sparse is not None:
+        return "which tokens chips fetch for sparse attention is unknown"
+    return None
 
 
 def _untrained(part: str) -> RooflinesError:

@@ -6,25 +6,48 @@ Activations are saved between a micro-batch's forward and backward pass. Sources
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rooflines.basics.memo import Memo
 from rooflines.models.architecture import ROUTER, Gqa
-from rooflines.models.parameter_counts import copied_routing_weights, copied_weights, parameters_of
+from rooflines.models.parameter_counts import excess_weights, parameters_of, routing_matrices
+from rooflines.models.state_layers import SHORT_CONV
 from rooflines.models.tensor_dtypes import LM_HEAD, bits_of
 from rooflines.theory.costs import BITS_PER_BYTE
-from rooflines.training.layer_chunks import chunk_layers
 from rooflines.training.optimizers import Elements, optimizer_of, orthogonalization_flops
 from rooflines.training.parallel_plan import BASE_FORMATS, FUSED_LOSS, LOGITS, trained_attention
-from rooflines.training.plan_parts import EXPERT_KERNELS, ROUTED, SHARED, StatePlan
+from rooflines.training.pipeline_stages import (
+    ATTENTION_LAYERS,
+    END_KERNELS,
+    EXPERT_LAYERS,
+    INDEX_LAYERS,
+    INDEX_PROJECTIONS,
+    INDEXER,
+    INPUT_KERNELS,
+    LATENT_IN,
+    LATENT_OUT,
+    MLP_LAYERS,
+    RECURRENCE,
+    RECURRENT_LAYERS,
+    STATE_IN,
+    STATE_OUT,
+    STATE_STEPS,
+    Layers,
+    Stage,
+    single_layers,
+    stage_kinds,
+    stages_of,
+)
+from rooflines.training.plan_parts import ROUTED, SHARED, StatePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from rooflines.models.architecture import Shape
+    from rooflines.models.matrix import Matrix, Widths
     from rooflines.models.parameter_counts import Parameters
     from rooflines.training.adapters import Lora
     from rooflines.training.optimizers import Optimizer
@@ -44,10 +67,7 @@ SOFTMAX_SUM_BYTES = 4
 SAME_FORMAT = Fraction(1)
 """Share where inputs have the other tensors' format [1]."""
 
-INPUT_KERNELS = ("qkv", "qkv-down")
-"""First kernel of a layer: plain, or with compressed queries."""
-
-GATHERED_INPUTS = (*INPUT_KERNELS, "gate-up", "router", "unembed")
+GATHERED_INPUTS = (*INPUT_KERNELS, STATE_IN, "gate-up", ROUTER, "unembed")
 """Kernels whose input, a norm's output, is all-gathered over tp."""
 
 
@@ -108,8 +128,11 @@ def saved_tensors(  # noqa: PLR0913, all that decides them
     """Saved elements of each kernel, by name.
 
     A norm and a linear kernel save their input; attention q, k, v, its output and softmax sums; an
-    activation its inputs, gates of attention too; a router its scores and choices. A residual
-    belongs to the kernel before it. With `save: gathered` inputs count once for each chip of tp.
+    activation its inputs, gates of attention too; a router its scores and choices. A recurrence
+    saves what its projection made, before the convolution, and its output; states are computed
+    again, chunk by chunk, as mamba_ssm and flash-linear-attention do. An indexer saves its queries,
+    keys and weights. A residual belongs to the kernel before it. With `save: gathered` inputs count
+    once for each chip of tp.
 
     Args:
         shape: The model.
@@ -120,9 +143,38 @@ def saved_tensors(  # noqa: PLR0913, all that decides them
         loss: Logits are saved unless the loss is fused or in chunks.
         input_share: Bytes per matmul input over `element_bytes` [1].
     """
-    width, attention = shape.D, trained_attention(shape)
+    width, moe = shape.D, shape.moe
     logits = shape.V if loss == LOGITS else 0
-    saved = {"embed": SavedElements(layer_input=width), "unembed": SavedElements(logits, width)}
+    residual = SavedElements(layer_input=width) if shape.single else SavedElements(width)
+    saved = {
+        "embed": SavedElements(layer_input=width),
+        "unembed": SavedElements(logits, width),
+        **_saved_by_attention(shape, element_bytes, residual),
+        **_saved_by_states(shape, residual),
+        **_saved_by_experts(shape),
+    }
+    if (mlp := shape.mlp) is not None:
+        saved["gate-up"] = SavedElements((1 + mlp.gated) * mlp.F, width)
+        saved["down"] = SavedElements(recomputable=mlp.F, layer_input=width)
+    if input_share != 1:
+        saved |= _saved_in_formats(shape, saved, input_share)
+    if lora is not None:
+        saved |= _saved_with_adapters(shape, lora, saved, input_share)
+    if plan is not None and plan.save == "gathered":
+        is_gathered = {ROUTER: routes_gathered_tokens(shape, plan.is_expert_parallel)}
+        if moe is not None and moe.shared:
+            is_gathered[ROUTER] = True  # the shared experts' input
+        for name in saved.keys() & {*GATHERED_INPUTS}:
+            if is_gathered.get(name, True):
+                saved[name] = saved[name]._replace(recomputable=plan.tp * saved[name].recomputable)
+    return saved
+
+
+def _saved_by_attention(
+    shape: Shape, element_bytes: Fraction, residual: SavedElements
+) -> dict[str, SavedElements]:
+    """Saved elements by kernel, for attention and an indexer."""
+    width, attention, saved = shape.D, trained_attention(shape), dict[str, SavedElements]()
     if isinstance(attention, Gqa):
         values, gates = attention.N * attention.value, attention.gates
         into = attention.N * attention.H + attention.kv_cache_elements
@@ -139,27 +191,74 @@ def saved_tensors(  # noqa: PLR0913, all that decides them
         saved["kv-up"] = SavedElements(recomputable=attention.kv_rank)
     sums = attention.N * SOFTMAX_SUM_BYTES / element_bytes
     saved["attention"] = SavedElements(into + values + sums)
-    saved["o"] = SavedElements(width + gates, values * (gates > 0))
-    if (mlp := shape.mlp) is not None:
-        saved["gate-up"] = SavedElements((1 + mlp.gated) * mlp.F, width)
-        saved["down"] = SavedElements(recomputable=mlp.F, layer_input=width)
-    if (moe := shape.moe) is not None:
-        inner, shared = 1 + moe.gated, moe.shared * moe.Fe
-        last_kernel = "shared" if shared else "experts"
-        saved["router"] = SavedElements(2 * moe.E, width)
-        saved["experts"] = SavedElements(moe.k * (width + inner * moe.Fe), moe.k * moe.Fe)
-        saved["shared"] = SavedElements(inner * shared, shared)
-        saved[last_kernel] = saved[last_kernel]._replace(layer_input=width)
-    if input_share != 1:
-        saved |= _saved_in_formats(shape, saved, input_share)
-    if lora is not None:
-        saved |= _saved_with_adapters(shape, lora, saved, input_share)
-    if plan is not None and plan.save == "gathered":
-        shares_tokens = not plan.is_expert_parallel or (moe is not None and moe.shared > 0)
-        for name in saved.keys() & {*GATHERED_INPUTS}:
-            if name != "router" or shares_tokens:
-                saved[name] = saved[name]._replace(recomputable=plan.tp * saved[name].recomputable)
+    saved["o"] = SavedElements(
+        residual.required + gates, values * (gates > 0), residual.layer_input
+    )
+    if (sparse := shape.sparse) is not None:
+        saved |= dict.fromkeys(INDEX_PROJECTIONS, SavedElements())
+        queries = sparse.heads * (sparse.dim + int(sparse.weighted))
+        saved[INDEXER] = SavedElements(queries + sparse.dim)
     return saved
+
+
+def _saved_by_experts(shape: Shape) -> dict[str, SavedElements]:
+    """Saved elements by kernel, for experts; the last one has the residual."""
+    if (moe := shape.moe) is None:
+        return {}
+    width, inner, shared = shape.D, 1 + moe.gated, moe.shared * moe.Fe
+    inputs = moe.k * moe.width(width)
+    saved = {
+        ROUTER: SavedElements(2 * moe.E, width),
+        ROUTED: SavedElements(inputs + moe.k * inner * moe.Fe, moe.k * moe.Fe),
+    }
+    if moe.latent is not None:
+        saved |= {LATENT_IN: SavedElements(), LATENT_OUT: SavedElements(moe.latent)}
+    if shared:
+        saved[SHARED] = SavedElements(inner * shared, shared)
+    last_kernel = [*saved][-1]
+    saved[last_kernel] = saved[last_kernel]._replace(layer_input=width)
+    return saved
+
+
+def routes_gathered_tokens(shape: Shape, is_expert_parallel: bool) -> bool:  # noqa: FBT001
+    """True if tokens are gathered over tp before a router: for experts that tp shares.
+
+    Routed experts alone with a latent width have tokens gathered behind the projection to it.
+
+    Args:
+        shape: The model.
+        is_expert_parallel: Whether chips share whole experts.
+    """
+    moe = shape.moe
+    return moe is not None and not is_expert_parallel and (moe.latent is None or moe.shared > 0)
+
+
+def _saved_by_states(shape: Shape, residual: SavedElements) -> dict[str, SavedElements]:
+    """Saved elements by kernel, for a state; empty without one.
+
+    The projection saves the norm's output, and low ranks; the recurrence its convolution's inputs,
+    decays and steps, and its output; the projection back gates, and their products. Gated
+    convolutions keep both gates and their input. Beside attention both mixers have one norm and one
+    residual.
+
+    Sources: `MambaSplitConv1dScanCombinedFn` and `MambaInnerFn` in mamba_ssm,
+    `ChunkGatedDeltaRuleFunction` in flash-linear-attention, which keeps more.
+    """
+    if (state := shape.state) is None:
+        return {}
+    norm, values = shape.D, state.heads * state.value
+    if state.beside:
+        norm, residual = 0, SavedElements()
+    required, gates = state.conv_channels + state.step_elements + values, values
+    if state.kind == SHORT_CONV:
+        required, gates = 3 * values, 0
+    has_steps = state.rank is not None
+    saved = {
+        STATE_IN: SavedElements(0 if has_steps else state.low_ranks, norm),
+        RECURRENCE: SavedElements(required),
+        STATE_OUT: SavedElements(residual.required + gates, values, residual.layer_input),
+    }
+    return saved | ({STATE_STEPS: SavedElements(state.low_ranks, values)} if has_steps else {})
 
 
 def _saved_with_adapters(
@@ -184,7 +283,7 @@ def _saved_with_adapters(
         if is_mlp_of_experts or name == ROUTER:
             keeps_tokens = (input_kernel, False) in with_input
         keeps_last = (name, True) in with_input if is_mlp_of_experts else keeps_tokens
-        inputs = 0 if keeps_tokens else _routed_inputs(shape, name) * input_share
+        inputs = 0 if keeps_tokens else _required_inputs(shape, name) * input_share
         yield (
             name,
             tensors._replace(
@@ -202,83 +301,50 @@ def _saved_in_formats(
     Attention's output stays in its format, and so do inputs to routers and the LM head.
     """
     for name, tensors in saved.items():
-        if name in (*END_KERNELS, "attention", "router"):
+        if name in (*END_KERNELS, "attention", RECURRENCE, INDEXER, ROUTER):
             continue
         yield (
             name,
             tensors._replace(
-                required=tensors.required - _routed_inputs(shape, name) * (1 - input_share),
+                required=tensors.required - _required_inputs(shape, name) * (1 - input_share),
                 recomputable=tensors.recomputable * input_share,
             ),
         )
 
 
-def _routed_inputs(shape: Shape, kernel: str) -> int:
-    """Elements per token that routed experts read, which are required; 0 elsewhere [1]."""
-    return shape.moe.k * shape.D if shape.moe is not None and kernel == ROUTED else 0
+def _required_inputs(shape: Shape, kernel: str) -> int:
+    """Required elements per token that a matmul reads: experts' inputs, or low ranks [1]."""
+    inputs = {}
+    if (moe := shape.moe) is not None:
+        inputs = {ROUTED: moe.k * moe.width(shape.D), LATENT_OUT: moe.latent or 0}
+    if (state := shape.state) is not None:
+        inputs[STATE_IN if state.rank is None else STATE_STEPS] = state.low_ranks
+    return inputs.get(kernel, 0)
 
 
 def vectors_of(shape: Shape) -> dict[str, int]:
     """Norm and bias parameters in one layer, by the kernel whose collectives carry them [1].
 
-    Attention's, and the norms of width D, go with the first kernel; an MLP's and the experts' with
-    `gate-up` and `router`; the final norm with the unembedding.
+    A mixer's, and the norms of width D, go with its first kernel, an indexer's with its keys; an
+    MLP's and the experts' with `gate-up` and `router`, with the norms where a layer is one part;
+    the final norm with the unembedding.
     """
     width, attention, mlp, moe = shape.D, shape.attention, shape.mlp, shape.moe
-    norms = shape.norms_per_layer * shape.norm + attention.norms()
-    vectors = dict.fromkeys(INPUT_KERNELS, norms + attention.biases(width))
+    norms = shape.norms_per_layer * shape.norm
+    feed_norms = norms if shape.single else 0
+    mixer = norms + attention.norms() + attention.biases(width)
+    vectors = dict.fromkeys(INPUT_KERNELS, mixer)
+    if shape.sparse is not None:
+        vectors[INDEX_PROJECTIONS[-1]] = 2 * shape.sparse.dim
+    if (state := shape.state) is not None:
+        vectors[STATE_IN] = state.vector_elements() + (0 if state.beside else norms)
     if mlp is not None:
-        vectors["gate-up"] = mlp.biases(width)
+        vectors["gate-up"] = mlp.biases(width) + feed_norms
     if moe is not None:
-        vectors["router"] = moe.E * (int(moe.router_bias) + moe.expert.biases(moe.width(width)))
+        of_experts = moe.E * (int(moe.router_bias) + moe.expert.biases(width))
+        vectors[ROUTER] = of_experts + (moe.latent or 0) * moe.latent_norm + feed_norms
     final_norm = shape.model_norms * shape.norm + shape.outputs * shape.head_bias
     return {**vectors, "unembed": final_norm}
-
-
-MLP_KERNELS = ("gate-up", "down")
-END_KERNELS = ("embed", "unembed")
-SEND = "send"
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Layers of one pipeline stage.
-
-    Attributes:
-        index: Position in the pipeline, from 0 [1].
-        dense_layers, moe_layers: Layers with an MLP, and with experts [1].
-        has_embedding, has_head: Whether it has the embedding, and the LM head.
-    """
-
-    index: int
-    dense_layers: int
-    moe_layers: int
-    has_embedding: bool
-    has_head: bool
-
-    @property
-    def layers(self) -> int:
-        """Layers on this stage [1]."""
-        return self.dense_layers + self.moe_layers
-
-    @property
-    def single_layers(self) -> Iterator[Stage]:
-        """One-layer stages, for each layer kind on this one."""
-        if self.dense_layers:
-            yield Stage(self.index, 1, 0, has_embedding=False, has_head=False)
-        if self.moe_layers:
-            yield Stage(self.index, 0, 1, has_embedding=False, has_head=False)
-
-    def kernel_count(self, kernel: str) -> int:
-        """Copies of a kernel on this stage, by kernel name [1]."""
-        counts = {
-            **dict.fromkeys(MLP_KERNELS, self.dense_layers),
-            **dict.fromkeys(EXPERT_KERNELS, self.moe_layers),
-            "embed": int(self.has_embedding),
-            "unembed": int(self.has_head),
-            SEND: 1,
-        }
-        return counts.get(kernel, self.layers)
 
 
 GATHERED_LAYERS = 2
@@ -297,32 +363,6 @@ def frozen_sizes(sizes: Mapping[str, Fraction], base: Base) -> dict[str, Fractio
         return dict(sizes)
     size = bits_of(BASE_FORMATS[base]) / BITS_PER_BYTE
     return {**sizes, "weights": size, "experts": size}
-
-
-def stages_of(shape: Shape, plan: StatePlan) -> tuple[Stage, ...]:
-    """Split layers over stages, see `chunk_layers`; with an MLP before those with experts."""
-    dense_layers, moe_layers = [0] * plan.pp, [0] * plan.pp
-    layer = 0
-    for chunk, size in enumerate(chunk_layers(shape.layers, plan)):
-        dense = max(min(layer + size, shape.mlp_layers) - layer, 0)
-        dense_layers[chunk % plan.pp] += dense
-        moe_layers[chunk % plan.pp] += size - dense
-        layer += size
-    return tuple(
-        Stage(index, dense, moe, index == 0, index == plan.pp - 1)
-        for index, (dense, moe) in enumerate(zip(dense_layers, moe_layers, strict=True))
-    )
-
-
-def stage_kinds(stages: Sequence[Stage]) -> tuple[tuple[Stage, int], ...]:
-    """Kinds of stages by their layers: the first stage of each kind, with their number.
-
-    The first has the most micro-batches in flight, so the most memory, within its kind.
-    """
-    stages_by_kind: dict[Stage, list[Stage]] = {}
-    for stage in stages:
-        stages_by_kind.setdefault(replace(stage, index=0), []).append(stage)
-    return tuple((stages_alike[0], len(stages_alike)) for stages_alike in stages_by_kind.values())
 
 
 class ParameterShare(NamedTuple):
@@ -436,41 +476,71 @@ class TrainedModel:
 
     def _count_parameters(self, stage: Stage) -> StageParameters:
         """Count the parameters for `parameters_on`."""
-        shape, counts, vectors = self.shape, self.counts, self.vectors
+        shape, counts = self.shape, self.counts
         routed = counts.experts // max(shape.moe_layers, 1)
-        dense = counts.mlp // max(shape.mlp_layers, 1)
-        routing = (counts.shared + counts.router) // max(shape.moe_layers, 1)
         is_tied_here = shape.tied and stage.has_embedding
+        carriers = self.vectors.keys() - {*INPUT_KERNELS[1:]}
         return StageParameters(
-            matrices=stage.layers * (counts.attention // shape.layers)
-            + stage.dense_layers * dense
-            + stage.moe_layers * routing,
-            vectors=stage.layers * vectors[INPUT_KERNELS[0]]
-            + stage.dense_layers * vectors.get("gate-up", 0)
-            + stage.moe_layers * vectors.get("router", 0)
-            + stage.has_head * vectors["unembed"],
-            experts=stage.moe_layers * routed,
+            matrices=sum(
+                getattr(stage.mix, kind) * elements for kind, elements in self.matrices.items()
+            ),
+            vectors=sum(stage.kernel_count(name) * self.vectors[name] for name in carriers),
+            experts=stage.mix.experts * routed,
             embedding=stage.has_embedding * counts.embedding,
             head=0 if is_tied_here else stage.has_head * shape.table,
         )
 
+    @cached_property
+    def layer_matmuls(self) -> Mapping[str, tuple[Matrix, ...]]:
+        """Matmuls in one layer by kind, without shared and routed experts."""
+        shape = self.shape
+        matmuls = {ATTENTION_LAYERS: shape.attention.matrices(shape.D)}
+        if shape.sparse is not None:
+            rank = getattr(shape.attention, "q_rank", None)
+            matmuls[INDEX_LAYERS] = shape.sparse.matrices(shape.D, rank)
+        if shape.state is not None:
+            matmuls[RECURRENT_LAYERS] = shape.state.matrices(shape.D)
+        if shape.mlp is not None:
+            matmuls[MLP_LAYERS] = shape.mlp.matrices(shape.D)
+        matmuls[EXPERT_LAYERS] = tuple(routing_matrices(shape))
+        return matmuls
+
+    @cached_property
+    def matrices(self) -> Mapping[str, int]:
+        """Matrix parameters in one layer by kind, except routed experts [1]."""
+        shape = self.shape
+        elements = {
+            kind: sum(matrix.weights for matrix in matmuls)
+            for kind, matmuls in self.layer_matmuls.items()
+        }
+        if (moe := shape.moe) is not None:
+            elements[EXPERT_LAYERS] += moe.shared * moe.expert.weights(shape.D)
+        return elements
+
     def matrices_on(self, stage: Stage) -> Iterator[Matrices]:
         """Layer matrices on a stage, experts among them."""
-        shape = self.shape
-        attention = shape.attention.projections(shape.D)
-        yield from (Matrices(*sizes, stage.layers) for sizes in attention.values() if sizes[1])
+        shape, mix = self.shape, stage.mix
+        yield from _matrices(shape.attention.projections(shape.D), mix.attention)
+        if shape.sparse is not None:
+            rank = getattr(shape.attention, "q_rank", None)
+            yield from _matrices(shape.sparse.projections(shape.D, rank), mix.indexers)
+        if shape.state is not None:
+            yield from _matrices(shape.state.projections(shape.D), mix.states)
         if shape.mlp is not None:
-            for sizes in shape.mlp.projections(shape.D).values():
-                yield Matrices(*sizes, stage.dense_layers)
+            yield from _matrices(shape.mlp.projections(shape.D), mix.mlps)
         if (moe := shape.moe) is not None:
-            yield Matrices(shape.D, moe.E, stage.moe_layers)
-            for width, out in moe.expert.projections(moe.width(shape.D)).values():
-                yield Matrices(width, out, stage.moe_layers * moe.E, is_expert=True)
-                yield Matrices(width, out, stage.moe_layers * moe.shared)
+            yield Matrices(shape.D, moe.E, mix.experts)
+            if moe.latent is not None:
+                yield Matrices(shape.D, moe.latent, 2 * mix.experts)
+            routed = moe.expert.projections(moe.width(shape.D))
+            for width, out in routed.values():
+                yield Matrices(width, out, mix.experts * moe.E, is_expert=True)
+            for width, out in moe.expert.projections(shape.D).values():
+                yield Matrices(width, out, mix.experts * moe.shared)
 
     def adapters_on(self, stage: Stage, lora: Lora) -> Iterator[Matrices]:
         """Adapter matrices on a stage: down to the rank, and up from it."""
-        part_layers = (stage.layers, stage.dense_layers, stage.moe_layers)
+        part_layers = (stage.mix.attention, stage.mix.mlps, stage.mix.experts)
         for adapters, layers in zip(lora.adapters(self.shape), part_layers, strict=True):
             for adapter in adapters:
                 is_expert, count = adapter.kernel == ROUTED, layers * adapter.copies
@@ -481,10 +551,8 @@ class TrainedModel:
         """Parameters that a training changes: all, or the adapters' [1]."""
         if lora is None:
             return self.counts.total
-        whole = Stage(
-            0, self.shape.mlp_layers, self.shape.moe_layers, has_embedding=True, has_head=True
-        )
-        return sum(matrix.elements for matrix in self.adapters_on(whole, lora))
+        whole = Stage.whole(self.shape)
+        return int(sum(matrix.elements for matrix in self.adapters_on(whole, lora)))
 
 
 class Matrices(NamedTuple):
@@ -492,24 +560,29 @@ class Matrices(NamedTuple):
 
     Attributes:
         width, out: Rows and columns [1].
-        layers: How many there are [1].
+        layers: How many there are, in the mean where kinds of layers are [1].
         is_expert: Whether routed experts have them.
     """
 
     width: int
     out: int
-    layers: int
+    layers: Layers
     is_expert: bool = False
 
     @property
-    def elements(self) -> int:
+    def elements(self) -> Layers:
         """Elements in all [1]."""
         return self.width * self.out * self.layers
 
     @property
-    def lines(self) -> int:
+    def lines(self) -> Layers:
         """Rows and columns in all [1]."""
         return (self.width + self.out) * self.layers
+
+
+def _matrices(widths: Widths, layers: Layers) -> Iterator[Matrices]:
+    """Matrices for projections with an output, one a layer."""
+    return (Matrices(*sizes, layers) for sizes in widths.values() if sizes[1])
 
 
 class StageParameters(NamedTuple):
@@ -523,9 +596,9 @@ class StageParameters(NamedTuple):
         head: LM head, where its table is not the embedding's on the stage.
     """
 
-    matrices: int
-    vectors: int
-    experts: int
+    matrices: Layers
+    vectors: Layers
+    experts: Layers
     embedding: int
     head: int
 
@@ -574,7 +647,7 @@ class PlannedStates:
         table_bytes = counts.embedding * sizes["head"] + counts.head * sizes[LM_HEAD]
         width = self.model.shape.D
         table_lines = Fraction(sum(count // width + width for count in counts.tables if count))
-        lines = {True: 0, False: 0}
+        lines: dict[bool, Layers] = {True: 0, False: 0}
         for matrix in self.model.matrices_on(stage):
             lines[matrix.is_expert] += matrix.lines
         weights = Elements(
@@ -649,16 +722,17 @@ class PlannedStates:
 
     def _copied_parameters(self, stage: Stage) -> Fraction:
         """Replicated parameters per chip on a stage, beyond its even weight share [1]."""
-        attention, routed = self._copied_per_layer
-        return stage.layers * attention + stage.moe_layers * routed
+        copied = self._copied_per_layer.items()
+        return sum((getattr(stage.mix, kind) * count for kind, count in copied), Fraction(0))
 
     @cached_property
-    def _copied_per_layer(self) -> tuple[Fraction, Fraction]:
-        """Replicated parameters in one layer: in attention, and in the router [1]."""
-        shape, tp = self.model.shape, self.plan.weights.stride
-        experts = copied_routing_weights(shape, tp)
-        of_layers = copied_weights(shape, tp) - shape.moe_layers * experts
-        return of_layers / shape.layers, experts
+    def _copied_per_layer(self) -> Mapping[str, Fraction]:
+        """Replicated parameters in one layer by kind [1]."""
+        tp = self.plan.weights.stride
+        return {
+            kind: sum((excess_weights(matrix, tp) for matrix in matmuls), Fraction(0))
+            for kind, matmuls in self.model.layer_matmuls.items()
+        }
 
     def bytes_on(self, stage: Stage) -> Fraction:
         """Weights, gradients and optimizer states per chip [byte], exact."""
@@ -714,7 +788,7 @@ class PlannedStates:
             return Fraction(0)
         opened_bytes = self.sizes["activations"] if self.plan.base in OPENED_BASES else 0
         in_flight = [Fraction(0)]
-        for layer in stage.single_layers:
+        for layer in single_layers(self.model.shape, stage):
             weights = gradients = opened = Fraction(0)
             for share in self.parameters(layer):
                 if share.replicas.chips == 1:
@@ -792,7 +866,8 @@ class PlannedModel:
         elements = stage.has_head * head
         if self._holds_one_layer:
             recompute = "none" if self.plan.recompute == "full" else self.plan.recompute
-            elements += max(self._layer_elements(layer, recompute) for layer in stage.single_layers)
+            layers = single_layers(self.model.shape, stage)
+            elements += max(self._layer_elements(layer, recompute) for layer in layers)
         return elements
 
     @property

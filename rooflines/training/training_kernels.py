@@ -1,8 +1,14 @@
 """Kernels of a training step on one chip: forward, and backward by input and by weights.
 
 A group (`rooflines.models.groups`) with weights becomes three kernels of equal FLOPs: `fwd`,
-`dgrad` and `wgrad`. Attention becomes two: `fwd`, and `bwd` with twice the FLOPs. A collective
+`dgrad` and `wgrad`. Attention, and a recurrence, become two: `fwd`, and `bwd` with twice the FLOPs;
+states and scores are not saved, and repeating them counts as hardware FLOPs only. A collective
 belongs to the kernel that waits for it.
+
+Sparse attention trains as in DeepSeek-V3.2 (arXiv 2512.02556, 2.1.1): an indexer scores all tokens
+and learns from chosen ones, so its backward pass has pairs with these alone; its input is detached
+from the graph, so its projections have no `dgrad`. Its loss is not counted, for which attention
+scores are summed over heads.
 """
 
 from __future__ import annotations
@@ -16,10 +22,12 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from rooflines.basics.memo import Memo
 from rooflines.kinds.kind_table import KINDS
 from rooflines.kinds.role_costs import role_costs
-from rooflines.models.architecture import PREFILL, Gqa
+from rooflines.models.architecture import PREFILL, ROUTER, Gqa
 from rooflines.models.groups import groups_of
+from rooflines.models.state_layers import DELTA_RULE, SHORT_CONV
 from rooflines.models.step_kernels import StepKernels, copies_of
 from rooflines.models.tensor_dtypes import LM_HEAD
+from rooflines.theory.attention_window import AttentionWindow
 from rooflines.theory.costs import BITS_PER_BYTE
 from rooflines.theory.extents import ActivatedExperts, B, Pairs, S, Size, T
 from rooflines.theory.kernel import (
@@ -45,6 +53,15 @@ from rooflines.theory.routing import UNIFORM, rank_hit_probability
 from rooflines.theory.tori import TorusRoute
 from rooflines.training.optimizers import optimizer_of
 from rooflines.training.parallel_plan import FUSED_LOSS, ChipGroup, trained_attention
+from rooflines.training.pipeline_stages import (
+    END_KERNELS,
+    INDEX_PROJECTIONS,
+    INDEXER,
+    RECURRENCE,
+    SEND,
+    STATE_IN,
+    STATE_OUT,
+)
 from rooflines.training.plan_parts import (
     EXPERT_KERNELS,
     ROUTED,
@@ -53,14 +70,13 @@ from rooflines.training.plan_parts import (
     StatePlan,
 )
 from rooflines.training.stage_memory import (
-    END_KERNELS,
     GATHERED_INPUTS,
-    SEND,
     SHARDED_STATES,
     PlannedModel,
     PlannedStates,
     TrainedModel,
     frozen_sizes,
+    routes_gathered_tokens,
     saved_tensors,
 )
 
@@ -76,7 +92,8 @@ if TYPE_CHECKING:
     from rooflines.theory.tori import AxisMapping, TorusLoad
     from rooflines.training.adapters import Adapter
     from rooflines.training.parallel_plan import TrainingPlan
-    from rooflines.training.stage_memory import SavedElements, Stage
+    from rooflines.training.pipeline_stages import Stage
+    from rooflines.training.stage_memory import SavedElements
     from rooflines.training.torus_plans import Key
 
 GATHER, SCATTER, REDUCE = "all-gather", "reduce-scatter", "all-reduce"
@@ -95,7 +112,11 @@ HARDWARE = Resource("hardware", "hardware_flops", "", math_rate)
 """Hardware FLOPs for HFU: with recomputation, and scores repeated in fused attention's backward."""
 
 BACKWARD_REPEAT = Fraction(5, 4)
-"""FLOPs of a fused attention backward pass over the required ones: 5 products for 4 [1]."""
+"""FLOPs of a fused attention backward pass over the required ones: 5 products for 4 [1]; as many
+in a recurrence that adds to a state."""
+
+INDEXER_REPEAT, DELTA_REPEAT = Fraction(3, 2), Fraction(4, 3)
+"""The same for an indexer, 3 products for 2, and for the delta rule, 8 for 6 [1]."""
 
 BETWEEN_PODS, ON_TORUS = 1, 4
 """Network levels beside a torus: dcn between pods, and the first level for axis weights."""
@@ -354,8 +375,9 @@ class TrainingKernels(StepKernels):
 
     @property
     def copies(self) -> Iterator[Copies]:
-        """Replicated parts within a tensor-parallel group."""
-        return copies_of(chain.from_iterable(self.kernels.groups.values()), self.sharing)
+        """Replicated parts within a tensor-parallel group; an indexer's tokens are split."""
+        groups = chain.from_iterable(self.kernels.groups.values())
+        return copies_of((group for group in groups if group.name != INDEXER), self.sharing)
 
     def runs_over(
         self, links: tuple[Link, ...], host: Link | None = None, mapping: AxisMapping | None = None
@@ -564,7 +586,11 @@ class LayerBuilder(KernelBuilder):
 
     def hidden_gathers(self, times: int) -> tuple[Transfer, ...]:
         """Hidden-state all-gathers over tp; reduce-scatters send as much."""
-        whole = self.activation_bytes(self.shape.D * self.plan.tp)
+        return self.token_gathers(self.shape.D, times)
+
+    def token_gathers(self, width: int, times: int) -> tuple[Transfer, ...]:
+        """All-gathers over tp for tokens with a width [1]."""
+        whole = self.activation_bytes(width * self.plan.tp)
         return self.collective(GATHER, whole, ChipGroup(self.plan.tp)) * times
 
     def weight_gathers(self, weights: Poly) -> tuple[Transfer, ...]:
@@ -579,7 +605,7 @@ class LayerBuilder(KernelBuilder):
 
 def micro_batch_runs(builder: LayerBuilder, groups: Iterable[Group]) -> Iterator[KernelRun]:
     """Kernels that groups run in one micro-batch on one chip."""
-    layers = builder.shape.layers
+    layers = builder.shape.attention_layers
     for group in groups:
         name = group.name.removesuffix("-window").removesuffix("-chunk")
         share = Fraction(group.count, layers) if name == "attention" else Fraction(1)
@@ -704,7 +730,11 @@ def _passes(builder: LayerBuilder, group: Group, name: str) -> Iterator[KernelRu
         () if is_end else builder.offloaded(saved_bytes, level) for level in (TO_HOST, FROM_HOST)
     )
     flops = Poly(group.flops).replaced(_micro_batch) * plan.token_share
-    shards = group.share("weights", plan.tp, sequences=True) * plan.tp
+    backward_flops = _backward_flops(builder.shape, name, flops)
+    repeated = _backward_repeat(builder.shape, name)
+    shards = Fraction(1)  # an indexer's tokens are split, its heads are not
+    if name != INDEXER:
+        shards = group.share("weights", plan.tp, sequences=True) * plan.tp
     weights = _weights(builder, group, name)
     gather = builder.weight_gathers(weights.gathered)
     collectives = _layer_collectives(builder, group, name)
@@ -716,7 +746,7 @@ def _passes(builder: LayerBuilder, group: Group, name: str) -> Iterator[KernelRu
         saved_traffic: Poly,
         traffic: Poly,
     ) -> Kernel:
-        model_flops = flops * (2 if pass_name == BACKWARD else 1)
+        model_flops = backward_flops if pass_name == BACKWARD else flops
         model_works = (
             {}
             if pass_name == REPEATED_FORWARD
@@ -725,7 +755,7 @@ def _passes(builder: LayerBuilder, group: Group, name: str) -> Iterator[KernelRu
         math = model_flops * shards
         works = {
             **model_works,
-            HARDWARE.work: math * BACKWARD_REPEAT if pass_name == BACKWARD else math,
+            HARDWARE.work: math * repeated if pass_name == BACKWARD else math,
             MATH.work: math,
             "weight_bytes": moved_weights,
             "memory_bytes": moved_weights + saved_traffic,
@@ -776,10 +806,11 @@ def _passes(builder: LayerBuilder, group: Group, name: str) -> Iterator[KernelRu
         if adapters := builder.adapters.get(name):
             yield from _adapter_passes(builder, group, adapters, collectives.inputs)
         return
-    yield KernelRun(
-        kernel("dgrad", gather + collectives.backward, weights.read, ZERO, activation_traffic),
-        EVERY_MICRO_BATCH,
-    )
+    if name not in INDEX_PROJECTIONS:
+        yield KernelRun(
+            kernel("dgrad", gather + collectives.backward, weights.read, ZERO, activation_traffic),
+            EVERY_MICRO_BATCH,
+        )
     gradient_transfers = (
         collectives.inputs + builder.gradient_scatters(weights.scattered) + from_host
     )
@@ -850,6 +881,26 @@ def _adapter_passes(
     transfers = inputs + builder.gradient_scatters(gradients)
     yield run("wgrad", transfers, gradients, ONCE_PER_STEP)
     yield run("wgrad-add", transfers, gradients * 2, LATER_MICRO_BATCHES)
+
+
+def _backward_flops(shape: Shape, kernel: str, forward: Poly) -> Poly:
+    """FLOPs in a backward pass, twice the forward pass's; an indexer has chosen tokens alone."""
+    if kernel == INDEXER and shape.sparse is not None:
+        chosen = Pairs(AttentionWindow(shape.sparse.tokens))
+        forward = forward.replaced(
+            lambda extent: (chosen,) if isinstance(extent, Pairs) else (extent,)
+        )
+    return forward * 2
+
+
+def _backward_repeat(shape: Shape, kernel: str) -> Fraction:
+    """FLOPs in a backward pass over the required ones [1]."""
+    if kernel == INDEXER:
+        return INDEXER_REPEAT
+    if kernel == RECURRENCE and shape.state is not None:
+        by_kind = {**dict.fromkeys(DELTA_RULE, DELTA_REPEAT), SHORT_CONV: Fraction(1)}
+        return by_kind.get(shape.state.kind, BACKWARD_REPEAT)
+    return BACKWARD_REPEAT
 
 
 def _micro_batch(extent: Extent) -> Product:
@@ -950,18 +1001,30 @@ def _layer_collectives(builder: LayerBuilder, group: Group, name: str) -> LayerC
     gathers, double_gathers = builder.hidden_gathers(1), builder.hidden_gathers(2)
     keeps_inputs = plan.save == "gathered" and plan.recompute != "selective"  # which drops them
     inputs = () if keeps_inputs else gathers
+    shape, nothing = builder.shape, LayerCollectives()
     gathered_input = LayerCollectives(gathers, gathers, gathers, inputs)
+    layer_output = LayerCollectives(gathers, (), gathers)
+    mixer_output = layer_output if shape.single else LayerCollectives(gathers, gathers, gathers)
     by_kernel = {
         **dict.fromkeys(GATHERED_INPUTS, gathered_input),
-        "o": LayerCollectives(gathers, gathers, gathers),
-        "down": LayerCollectives(gathers, (), gathers),
-        "router": LayerCollectives() if plan.is_expert_parallel else gathered_input,
-        ROUTED: LayerCollectives(gathers, (), gathers),
+        "o": mixer_output,
+        STATE_OUT: mixer_output,
+        "down": layer_output,
+        ROUTED: layer_output,
         "shared": LayerCollectives(double_gathers, gathers, double_gathers, inputs)
         if plan.is_expert_parallel
-        else LayerCollectives(),
+        else nothing,
     }
-    return by_kernel.get(name, LayerCollectives())
+    if not routes_gathered_tokens(shape, plan.is_expert_parallel):
+        by_kernel[ROUTER] = nothing
+        if shape.moe is not None:
+            latents, double_latents = (
+                builder.token_gathers(shape.moe.width(shape.D), times) for times in (1, 2)
+            )
+            by_kernel[ROUTED] = LayerCollectives(double_latents, latents, double_latents)
+    if shape.state is not None and shape.state.beside:  # attention has the same input and output
+        by_kernel |= {STATE_IN: nothing, STATE_OUT: nothing}
+    return by_kernel.get(name, nothing)
 
 
 def _context_collectives(builder: LayerBuilder) -> LayerCollectives:
@@ -994,7 +1057,7 @@ def _dispatch_collectives(builder: LayerBuilder, group: Group) -> LayerCollectiv
     routing = ExpertRouting(moe.E, moe.k, UNIFORM)
 
     def sent(tensors: str) -> Transfer:
-        payload = builder.activation_bytes(builder.shape.D, tensors)
+        payload = builder.activation_bytes(moe.width(builder.shape.D), tensors)
         if isinstance(route, TorusRoute):
             copies = route.copies(rank_hit_probability(moe.E, moe.k, HALVES, UNIFORM))
             return on_torus(ALL_TO_ALL, payload, copies, experts, routing)

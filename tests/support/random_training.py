@@ -80,6 +80,43 @@ def window(layers, **more):
     return {"window": {"tokens": some(3, 16), "layers": random.randint(1, layers), **more}}
 
 
+def states(layers, **more):
+    """Some layers with a state, of any kind."""
+    kind = some("gated-delta", "kda", "lightning", "mamba1", "mamba2", "short-conv")
+    s = {"kind": kind, "heads": some(16, 48), "key": 4, "value": some(4, 6), "conv": 4}
+    s["groups"] = some(1, 2, 8)
+    further: dict[str, dict[str, Any]] = {
+        "lightning": {"groups": s["heads"], "conv": 1},
+        "mamba1": {"groups": 1, "value": 1, "rank": 5},
+        "kda": {"full_gate": flip()},
+        "mamba2": {"norm": flip()},
+    }
+    s |= {**further.get(kind, {}), "layers": random.randint(1, layers), **more}
+    return {"state": s}
+
+
+def chosen(layers):
+    """Layers that attend to chosen tokens, some with an indexer."""
+    some_of = random.randint(1, layers)
+    own = {"tokens": some(9, 40), "heads": some(2, 3), "dim": 8, "weighted": flip()}
+    return {"sparse": {**own, "layers": some_of, "indexer_layers": random.randint(1, some_of)}}
+
+
+def single(layers):
+    """Layers of one part each."""
+    states_of = max(layers - 2, 1)
+    parts = {**experts(1, latent=some(None, 24), shared=some(0, 1)), **states(states_of)}
+    parts["moe"]["layers"] = random.randint(1, 2)
+    more = {"mlp": {**mlp()["mlp"], "layers": 1}} if flip() else {}
+    return {
+        "attention": grouped(),
+        "single": True,
+        **parts,
+        **more,
+        "layers": max(layers, states_of) + 4,
+    }
+
+
 FAMILIES: dict[str, Callable[[int], Any]] = {
     "dense": lambda _: {"attention": grouped(), **mlp()},
     "latent": lambda _: {"attention": latent(q_rank=some(24, 32)), **mlp()},
@@ -118,27 +155,33 @@ FAMILIES: dict[str, Callable[[int], Any]] = {
         "norm_bias": True,
         "model_norms": 2,
     },
+    "states": lambda layers: {
+        "attention": some(grouped(), latent(q_rank=24)),
+        **some(mlp(), experts(layers)),
+        **states(layers),
+    },
+    "states beside": lambda layers: {
+        "attention": grouped(),
+        **some(mlp(), experts(layers)),
+        **states(layers, beside=True),
+    },
+    "chosen tokens": lambda layers: {
+        "attention": some(grouped(), latent(q_rank=24), latent()),
+        **some(mlp(), experts(layers)),
+        **chosen(layers),
+    },
+    "single": single,
+    "latent width": lambda layers: {
+        "attention": grouped(),
+        **experts(layers, latent=24, latent_norm=flip(), **some({}, {"shared": 2})),
+    },
     "drafter": lambda layers: {"attention": grouped(), **experts(layers), "mtp": True},
     "published": lambda _: None,
 }
 """Parts of models, by family; one of the catalogue is whole."""
 
-STATE = {"kind": "gated-delta", "key": 4, "value": 4, "groups": 2, "conv": 4, "heads": 4}
-
 REFUSED: dict[str, Callable[[int], dict[str, Any]]] = {
-    "states": lambda _: {"attention": grouped(), **mlp(), "state": {**STATE, "layers": 1}},
-    "chosen tokens": lambda layers: {
-        "attention": grouped(),
-        **mlp(),
-        "sparse": {"tokens": 9, "layers": layers, "heads": 2, "dim": 8},
-    },
-    "single": lambda layers: {
-        "attention": grouped(),
-        "single": True,
-        "mlp": {"F": 100, "layers": max(layers - 1, 1)},
-        "layers": max(layers, 2),
-    },
-    "latent width": lambda layers: {"attention": grouped(), **experts(layers, latent=24)},
+    "no weights": lambda layers: {"attention": grouped(), **experts(layers, zero_experts=2)},
     "other windows": lambda layers: {
         "attention": grouped(),
         **mlp(),

@@ -20,7 +20,7 @@ KINDS = {
     "experts": "(does not divide|more than) the .* experts",
     "B": "^fewer sequences than|^B is no multiple",
     "S": "^S is no multiple",
-    "cp": "^cp is .* query heads",
+    "cp": "^cp is .* (query heads|a state|sparse attention)",
     "stages": "^pp is",
     "interleave": "^interleave is",
     "family": "whose training is not modelled",

@@ -232,10 +232,38 @@ def norm(entry):
     return entry["D"] * (2 if entry.get("norm_bias") else 1)
 
 
+def layer_norms(entry):
+    """Parameters of the norms of width D of a layer [1]."""
+    return entry.get("norms_per_layer", 2) * norm(entry)
+
+
 def layer_vectors(entry):
     """Parameters of norms and biases of a layer, but of its MLP or experts [1]."""
     *_, vectors = _attention(entry["attention"], entry["D"])
-    return entry.get("norms_per_layer", 2) * norm(entry) + vectors.held
+    return layer_norms(entry) + vectors.held
+
+
+def indexer_parameters(entry):
+    """Parameters of an indexer [1]."""
+    return sum(piece.held for piece in _indexers(entry)) // indexers(entry)
+
+
+def state_parameters(entry):
+    """Parameters of a layer's state, but its norms of width D [1]."""
+    return sum(piece.held for piece in _state(entry["state"], entry["D"]))
+
+
+def attending(entry):
+    """Tokens that every layer with attention sees; None: all."""
+    return [tokens for kind, tokens in each_mixer(entry) if kind != "state"]
+
+
+def layers_by_part(entry):
+    """Layers with attention, an indexer, a state, an MLP, and experts [1]."""
+    feeds = each_mlp(entry)
+    states = (entry.get("state") or {}).get("layers", 0)
+    mixers = {"attention": len(attending(entry)), "indexer": indexers(entry), "state": states}
+    return {**mixers, "dense": feeds.count("dense"), "moe": feeds.count("moe")}
 
 
 def last_vectors(entry):

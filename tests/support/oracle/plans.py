@@ -7,7 +7,6 @@ Conventions, where the contract leaves a choice:
   the last one. Interleaved runs are dealt in turn.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -111,10 +110,14 @@ class Case:
 
 
 class Stage(NamedTuple):
-    """Layers of a stage by kind, whether it is the first and the last one, and its position."""
+    """Layers of a stage by part, all of them, whether it is the first and last, its position."""
 
-    dense: int
-    moe: int
+    attention: Fraction | int
+    indexer: Fraction | int
+    state: Fraction | int
+    dense: Fraction | int
+    moe: Fraction | int
+    every: int
     first: bool
     last: bool
     place: int
@@ -122,12 +125,47 @@ class Stage(NamedTuple):
     @property
     def kind(self):
         """Work of a stage; stages of a kind differ in nothing else."""
-        return self[:4]
+        return self[: self._fields.index("place")]
 
     @property
     def layers(self):
-        """Its layers by kind."""
-        return {"dense": self.dense, "moe": self.moe}
+        """Its layers by part."""
+        return {part: getattr(self, part) for part in PARTS}
+
+
+Parts = dict[str, Fraction | int]
+PARTS = ("attention", "indexer", "state", "dense", "moe")
+"""Parts of layers."""
+
+
+def alone(**parts):
+    """A stage of a layer with some parts."""
+    return Stage(**{**dict.fromkeys(PARTS, 0), **parts}, every=1, first=False, last=False, place=0)
+
+
+def layers_on(entry, stage):
+    """Every kind of layer that a stage has for sure, as a stage.
+
+    However mixers and what follows them are dealt, so many layers have both: those that the layers
+    of a mixer and of what follows are more than all.
+    """
+    indexed = Fraction(stage.indexer) / stage.attention if stage.attention else 0
+    plain: Parts = {"attention": 1, "indexer": indexed}
+    state: Parts = {"state": 1}
+    mixers = [(plain, stage.attention), (state, stage.state)]
+    if (entry.get("state") or {}).get("beside"):
+        mixers = [({**plain, **state}, stage.state), (plain, stage.attention - stage.state)]
+    rest: list[tuple[Parts, Fraction | int]]
+    rest = [({"dense": 1}, stage.dense), ({"moe": 1}, stage.moe)]
+    if entry.get("single"):
+        return [alone(**part) for part, count in (*mixers, *rest) if count]
+    pairs = [
+        (alone(**one, **other), here + there - stage.every)
+        for one, here in mixers
+        for other, there in rest
+        if here and there
+    ]
+    return [each for each, both in pairs if both > 0] or [each for each, _ in pairs]
 
 
 def runs_of(layers, stages, interleave):
@@ -151,18 +189,43 @@ def runs_of(layers, stages, interleave):
 
 
 def stages_of(entry, plan):
-    """The stages of a model, the first one first."""
+    """The stages of a model, the first one first.
+
+    Every stage has its share of all mixers, and of all layers that are one part.
+    """
+    layers = entry["layers"]
+    every, dense = [0] * plan.pp, [0] * plan.pp
     kinds = sorted(models.each_mlp(entry))  # dense, then moe
-    found: list[Counter[str]] = [Counter() for _ in range(plan.pp)]
-    for run, here in enumerate(runs_of(len(kinds), plan.pp, plan.interleave)):
-        found[run % plan.pp].update(kinds[:here])
+    for run, here in enumerate(runs_of(layers, plan.pp, plan.interleave)):
+        every[run % plan.pp] += here
+        dense[run % plan.pp] += kinds[:here].count("dense")
         kinds = kinds[here:]
-    assert not kinds
-    ends = {0: "first", plan.pp - 1: "last"}
-    return [
-        Stage(each["dense"], each["moe"], index == 0, index == max(ends), index)
-        for index, each in enumerate(found)
-    ]
+    found = []
+    for place, count in enumerate(every):
+        counts: Parts = {
+            part: Fraction(number * count, layers)
+            for part, number in models.layers_by_part(entry).items()
+        }
+        if not entry.get("single"):
+            counts |= {"dense": dense[place], "moe": count - dense[place]}
+        stage = alone(**counts)
+        ends = {"first": place == 0, "last": place == plan.pp - 1}
+        found.append(stage._replace(every=count, place=place, **ends))
+    return found
+
+
+def few_of_state(s, width):
+    """Parts of a state's projections that few chips can share: their number, and elements.
+
+    Keys and queries of few heads; and projections to a low rank, which every chip has.
+    """
+    if s["kind"] in ("short-conv", "mamba1"):
+        return []
+    parts = [(s["groups"], 2 * s["groups"] * s["key"] * width)]
+    if s["kind"] == "kda":
+        ranks = 1 if s.get("full_gate", True) else 2
+        parts.append((EVERY_CHIP, ranks * width * s["value"]))
+    return parts
 
 
 class Weights(NamedTuple):
@@ -186,21 +249,30 @@ def parameters_on(case, stage):
     embedding.
     """
     entry, plan, width = case.entry, case.plan, case.entry["D"]
-    moe = entry.get("moe") or {}
-    every = entry.get("norms_per_layer", 2) * models.norm(entry)
-    every += models.attention_parameters(entry)
-    beside = every * (stage.dense + stage.moe) + models.last_vectors(entry) * stage.last
+    moe, s = entry.get("moe") or {}, entry.get("state")
+    beside = stage.every * models.layer_norms(entry) + models.last_vectors(entry) * stage.last
+    beside += stage.attention * models.attention_parameters(entry)
     (_, _, _, _, _, few), *_ = projections(entry["attention"], width, "prefill")
-    parts = [(heads, part * (stage.dense + stage.moe)) for heads, part, _ in few]
+    parts = [(heads, part * stage.attention) for heads, part, _ in few]
+    if stage.indexer:
+        own = models.indexer_parameters(entry)
+        beside += stage.indexer * own
+        parts.append((EVERY_CHIP, stage.indexer * (own - 2 * entry["sparse"]["dim"])))
+    if stage.state and s is not None:
+        beside += stage.state * models.state_parameters(entry)
+        parts += [(heads, part * stage.state) for heads, part in few_of_state(s, width)]
     routed = 0
     if stage.dense:
         beside += stage.dense * models.mlp_parameters(entry)
     if stage.moe:
         matrices = 3 if moe.get("gated", True) else 2
-        routed = stage.moe * moe["E"] * matrices * width * moe["Fe"]
+        inner = moe.get("latent") or width
+        routed = stage.moe * moe["E"] * matrices * inner * moe["Fe"]
         beside += stage.moe * models.experts_parameters(entry) - routed
         gate = 1 if moe.get("shared_gate") and moe.get("shared") else 0
         parts.append((EVERY_CHIP, stage.moe * width * (moe["E"] + gate)))
+        if moe.get("latent"):
+            parts.append((EVERY_CHIP, stage.moe * 2 * width * inner))
     copies = sum(
         Fraction(part, min(heads, plan.tp)) - Fraction(part, plan.tp) for heads, part in parts
     )

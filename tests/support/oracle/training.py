@@ -2,7 +2,8 @@
 
 Conventions, where the contract leaves a choice:
 
-- Which layers have a window is not known: every layer has its share of all kinds of attention.
+- Which layers have a window is not known: every layer with attention has its share of all kinds.
+  Nor is it known which have a state: every stage has its share of all mixers.
 - A tensor that is saved is written by the forward pass of the kernel that reads it, and read by its
   last pass; residuals, which stay with all else computed again, by the kernel that writes them.
 - What kernels hand each other is dealt evenly over forward, by input and by weights, and twice that
@@ -13,6 +14,9 @@ Conventions, where the contract leaves a choice:
   norm with the unembedding. A tied table on one stage is sent with the unembedding.
 - A gate of attention is an activation behind it, in the kernel of its output projection.
 - Every stage sends as much to others as the mean of them.
+- An indexer learns from the tokens that it chose, through nothing but its own projections.
+- A recurrence keeps what goes into its convolution, its steps and what comes out; its states, like
+  the scores of attention and of an indexer, are computed again.
 """
 
 from collections import Counter
@@ -23,7 +27,7 @@ from typing import NamedTuple
 from oracle import models
 from oracle.kernels import Collective, Kernel
 from oracle.network import fastest_axes
-from oracle.plans import Weights, parameters_on
+from oracle.plans import Weights, few_of_state, layers_on, parameters_on
 from oracle.steps import (
     ATTENTION,
     attention_of,
@@ -117,6 +121,9 @@ class Work(NamedTuple):
     in_layer: bool = True
     share: Fraction = Fraction(1)
     unseen: Fraction = Fraction(1)  # all pairs of tokens over those that attend
+    back: Fraction | None = None  # FLOP of the backward pass; None: twice those of the forward one
+    again: Fraction = Fraction(5, 4)  # products of the backward pass over those that it needs
+    detached: bool = False  # no gradient passes on to its input
 
 
 NOTHING = Between([], [], [], [])
@@ -172,15 +179,13 @@ class OneChip:
         once = self.over("all-to-all", plan.cp, plan.tp, self.X * elements * size)
         return Between(once, once, once, [])
 
-    def dispatch(self):
+    def dispatch(self, width):
         """Tokens to the chips of their experts, and results back."""
         ep = self.plan.ep
         parts = [n for n in range(1, ep + 1) if ep % n == 0]
         needed = {n: needed_by(self.case, n) for n in parts}
         there, back = (
-            Collective(
-                "all-to-all", (ep,), self.x * self.width * self.case.bytes_of(tensors), needed
-            )
+            Collective("all-to-all", (ep,), self.x * width * self.case.bytes_of(tensors), needed)
             for tensors in ("activations", "combine")
         )
         return Between([there, back], [there], [there, back], [])
@@ -222,12 +227,15 @@ class OneChip:
 
         def one(of, often, moved, sent):
             """A pass; `moved` are bytes of weights and gradients, saved ones, and handed ones."""
-            flops = work.flops * (2 if of == "bwd" else 1)
+            flops, unseen = work.flops, work.unseen
+            if of == "bwd":
+                flops = 2 * work.flops if work.back is None else work.back
+                unseen = 2 * work.flops * work.unseen / flops  # all pairs, twice
             useful = Fraction(0) if of == "again" else work.useful * flops / work.flops
-            done = flops * Fraction(5, 4) if of == "bwd" else flops  # scores are computed again
+            done = flops * work.again if of == "bwd" else flops
             name, (weights, saved, handed) = f"{work.name}-{of}", moved
             kernel = Kernel(name, work.share, weights, flops, saved, handed, sent, work.unit)
-            return Pass(kernel, often, useful, useful * work.unseen, done)
+            return Pass(kernel, often, useful, useful * unseen, done)
 
         between, none = work.between, Fraction(0)
         yield one("fwd", EVERY, (weights, saved, handed), between.forward + gather)
@@ -236,7 +244,8 @@ class OneChip:
         if work.weights is None:
             yield one("bwd", EVERY, (none, saved, 2 * handed), between.backward)
             return
-        yield one("dgrad", EVERY, (weights, none, handed), between.backward + gather)
+        if not work.detached:
+            yield one("dgrad", EVERY, (weights, none, handed), between.backward + gather)
         inputs = between.inputs + scatter
         yield one("wgrad", FIRST, (gradients, saved, handed), inputs)
         yield one("wgrad-add", LATER, (2 * gradients, saved, handed), inputs)
@@ -258,9 +267,9 @@ class OneChip:
         return Work(name, flops, useful, sum(moved), saved, between, weights, **more)
 
     def attention(self):
-        """The kernels of attention of a layer, in the mean of all."""
+        """The kernels of a layer with attention, in the mean of all."""
         entry, plan = self.entry, self.plan
-        a, width, layers = entry["attention"], entry["D"], entry["layers"]
+        a, width, layers = entry["attention"], entry["D"], len(models.attending(entry))
         gqa = a.get("kind") != "mla"
         heads = self.between_layers(1, 1, 1, 1)
         *into, out = projections(a, width, "prefill")
@@ -281,7 +290,7 @@ class OneChip:
             tensors = a["N"] * a["H"] + entry_elements(a)
         else:
             tensors = 2 * a["N"] * (a["nope"] + a["rope"]) + a["N"] * a["v"]
-        spans = Counter(tokens for _, tokens in models.each_mixer(entry))
+        spans = Counter(models.attending(entry))
         kinds = {(type(tokens), tokens): count for tokens, count in spans.items()}
         for (kind, tokens), count in sorted(kinds.items(), key=lambda each: each[0][1] is not None):
             of_pair, inside, outside = attention_of(a, "prefill")
@@ -299,10 +308,103 @@ class OneChip:
                 unseen=Fraction(self.S**2, pairs(self.S, self.S, tokens)),
             )
         name, elements, inside, outside, _ = out
-        ends = self.between_layers(1, 1, 1, 0)
         gates = {True: values, "element": values, "head": a["N"]}.get(a.get("gate"), 0)
-        saved = Saved(width + gates, values if gates else 0)
-        yield self.linear(name, elements, (inside, outside), saved, ends)
+        kept, last = self.residual
+        saved = Saved(kept + gates, values if gates else 0, last)
+        yield self.linear(name, elements, (inside, outside), saved, self.mixed)
+
+    @property
+    def residual(self):
+        """Elements of a token behind a mixer: kept, and at the end of its layer."""
+        return (0, self.width) if self.entry.get("single") else (self.width, 0)
+
+    @property
+    def mixed(self):
+        """Bytes that tp sends behind a mixer; at the end of a layer none are needed again."""
+        return self.between_layers(1, 0 if self.entry.get("single") else 1, 1, 0)
+
+    @property
+    def own_norms(self):
+        """Norms of a layer that is an MLP or experts alone [1]."""
+        return models.layer_norms(self.entry) if self.entry.get("single") else 0
+
+    def indexers(self):
+        """The kernels of an indexer; chips of tp share its tokens."""
+        sparse, width, length = self.entry["sparse"], self.width, self.S
+        queries, inside = sparse["heads"] * sparse["dim"], self.entry["attention"].get("q_rank")
+        weights = sparse["heads"] if sparse.get("weighted", True) else 0
+        inside = inside or width
+        keys = sparse["dim"] + weights
+        for name, elements, moved, vectors in (
+            ("index-q", inside * queries, (inside, queries), 0),
+            ("index-k", width * keys, (width, keys), 2 * sparse["dim"]),
+        ):
+            more = {"whole": elements, "vectors": vectors, "detached": True}
+            yield self.linear(name, elements, moved, Saved(), **more)
+        seen, chosen = (pairs(length, length, tokens) for tokens in (None, sparse["tokens"]))
+        one = Fraction(2 * queries * self.plan.micro_batch, self.plan.tp * self.plan.cp)
+        yield Work(
+            "indexer",
+            one * seen,
+            one * seen,
+            queries + sparse["tokens"],
+            Saved(queries + sparse["dim"] + weights),
+            NOTHING,
+            unit="attention",
+            unseen=Fraction(length**2, seen),
+            back=2 * one * chosen,
+            again=Fraction(3, 2),
+        )
+
+    def states(self):
+        """The kernels of a layer with a state."""
+        s, width, beside = self.entry["state"], self.width, self.entry["state"].get("beside")
+        values, keys = s["heads"] * s["value"], 2 * s["groups"] * s["key"]
+        kind, low, products = s["kind"], 0, 2
+        made = {"short-conv": 3 * values, "mamba1": 2 * values}.get(kind, keys + 2 * values)
+        kept, gates, again = keys + 2 * values, values, Fraction(5, 4)
+        if kind == "gated-delta":
+            made, kept = made + 2 * s["heads"], kept + 2 * s["heads"]
+        elif kind == "mamba2":
+            made, kept = made + s["heads"], kept + s["heads"]
+        elif kind == "short-conv":
+            kept, gates, again = 3 * values, 0, Fraction(1)
+        elements = width * made
+        if kind == "kda":
+            kept += s["heads"] + s["heads"] * s["key"]
+            made += s["heads"]
+            low = s["value"]
+            elements = width * made + low * width + low * s["heads"] * s["key"]
+            if not s.get("full_gate", True):
+                elements += low * width + low * values - width * values
+                low, made = 2 * low, made - values
+        if kind in ("gated-delta", "kda"):
+            products, again = 3, Fraction(4, 3)
+        parts = few_of_state(s, width)
+        few = [part for part in parts if part[0] > 1]
+        whole = sum(part for heads, part in parts if heads == 1)
+        out = values * width
+        steps = values * (2 * s["rank"] + keys) if kind == "mamba1" else 0
+        matrices = elements + steps + out
+        own = models.state_parameters(self.entry) - matrices
+        own += 0 if beside else models.layer_norms(self.entry)
+        saved = Saved(low, 0 if beside else width, copies=1 if beside else self.gathered)
+        into = NOTHING if beside else self.between_layers(1, 1, 1, 1)
+        more = {"few": few, "whole": whole, "vectors": own}
+        yield self.linear("state-in", elements, (width, made), saved, into, **more)
+        if steps:
+            saved = Saved(s["rank"], values)
+            yield self.linear("state-steps", steps, (values, keys + values), saved)
+        flops = 2 * products * values * s["key"] * self.x
+        inside = keys + values + (values if kind == "mamba1" else 0)
+        if kind == "short-conv":
+            flops, inside = 2 * s["conv"] * values * self.x, 3 * values
+        saved, moved = Saved(kept), inside + values
+        more = {"unit": "attention", "again": again}
+        yield Work("state", flops, flops, moved, saved, NOTHING, **more)
+        kept, last = (0, 0) if beside else self.residual
+        saved, behind = Saved(kept + gates, values, last), NOTHING if beside else self.mixed
+        yield self.linear("state-out", out, (values, width), saved, behind)
 
     def mlp(self):
         """The kernels of an MLP."""
@@ -311,7 +413,7 @@ class OneChip:
         up = Saved(gates * hidden, width, copies=self.gathered)
         into, out = self.between_layers(1, 1, 1, 1), self.between_layers(1, 0, 1, 0)
         moved = width, gates * hidden
-        own = models.mlp_parameters(self.entry) - (gates + 1) * width * hidden
+        own = models.mlp_parameters(self.entry) - (gates + 1) * width * hidden + self.own_norms
         yield self.linear("gate-up", gates * width * hidden, moved, up, into, vectors=own)
         saved = Saved(dropped=hidden, residual=width)
         yield self.linear("down", hidden * width, (hidden, width), saved, out)
@@ -321,25 +423,37 @@ class OneChip:
         width, moe, plan = self.width, self.entry["moe"], self.plan
         experts, chosen, own = moe["E"], moe["k"], moe.get("shared", 0)
         matrices = 3 if moe.get("gated", True) else 2
-        gates = matrices - 1
+        gates, inner = matrices - 1, moe.get("latent") or width
         apart = plan.ep > 1
+        behind = bool(inner != width and not own)  # tokens are gathered behind the projection
         router = width * (experts + (1 if moe.get("shared_gate") and own else 0))
-        into = NOTHING if apart else self.between_layers(1, 1, 1, 1)
-        copies = self.gathered if not apart or own else 1
+        into = NOTHING if apart or behind else self.between_layers(1, 1, 1, 1)
+        copies = self.gathered if own or not (apart or behind) else 1
         saved = Saved(2 * experts, width, copies=copies)
-        vectors = models.experts_parameters(self.entry) - router
-        vectors -= matrices * width * moe["Fe"] * (experts + own)
+        latents = 2 * width * inner if inner != width else 0
+        vectors = models.experts_parameters(self.entry) - router - latents
+        vectors -= matrices * moe["Fe"] * (inner * experts + width * own)
+        vectors += self.own_norms
         moved = width, experts
         yield self.linear("router", router, moved, saved, into, whole=router, vectors=vectors)
-        one, shards = matrices * width * moe["Fe"], plan.ep if apart else plan.tp
+        if latents:
+            more = {"whole": width * inner}
+            yield self.linear("latent-in", width * inner, (width, inner), Saved(), **more)
+            saved = Saved(inner, 0, 0 if own else width)
+            yield self.linear("latent-out", width * inner, (inner, width), saved, **more)
+        one, shards = matrices * inner * moe["Fe"], plan.ep if apart else plan.tp
         tokens = plan.ep * self.x if apart else self.X
         read = touched(experts, chosen, tokens, "uniform") * Fraction(one, shards)
         replicas = plan.stage_chips // plan.ep if apart else plan.replicas
         weights = Weights(read, Fraction(experts * one, shards), replicas, shards, "experts")
         hidden = chosen * moe["Fe"]
-        saved = Saved(chosen * width + gates * hidden, hidden, 0 if own else width)
-        sent = self.dispatch() if apart else self.between_layers(1, 0, 1, 0)
-        moved = 2 * chosen * width + (1 + gates) * hidden
+        saved = Saved(chosen * inner + gates * hidden, hidden, 0 if own or latents else width)
+        sent = self.dispatch(inner) if apart else self.between_layers(1, 0, 1, 0)
+        if behind and not apart:
+            whole = self.X * inner * self.case.bytes_of("activations")
+            once = self.over("all-gather", plan.tp, 1, whole)
+            sent = Between(once * 2, once, once * 2, [])
+        moved = 2 * chosen * inner + (1 + gates) * hidden
         flops = 2 * self.x * chosen * one
         yield Work("experts", flops, flops, moved, saved, sent, weights)
         if own:
@@ -349,10 +463,20 @@ class OneChip:
             moved = width + hidden, gates * hidden + width
             yield self.linear("shared", matrices * width * hidden, moved, saved, sent)
 
-    def layer(self, kind):
-        """The passes of a layer of a kind."""
-        works = [*self.attention(), *(self.experts() if kind == "moe" else self.mlp())]
-        return [each for work in works for each in self.passes(work)]
+    def works(self, part):
+        """The kernels of a part of a layer."""
+        parts = {
+            "attention": self.attention,
+            "indexer": self.indexers,
+            "state": self.states,
+            "dense": self.mlp,
+            "moe": self.experts,
+        }
+        return [*parts[part]()]
+
+    def layer(self, part):
+        """The passes of a part of a layer."""
+        return [each for work in self.works(part) for each in self.passes(work)]
 
     def table(self, rows):
         """So many rows of the embedding, on a chip."""
@@ -447,15 +571,17 @@ def saved(case, stage, m, length):
 
     size = case.bytes_of("saved")
 
-    def of(kind, recompute):
-        """Bytes of a token that a layer saves."""
-        works = [*chip.attention(), *(chip.experts() if kind == "moe" else chip.mlp())]
-        each = {work.name: work.saved.stay(recompute, size) for work in works}
+    def of(part, recompute):
+        """Bytes of a token that a part of a layer saves."""
+        each = {work.name: work.saved.stay(recompute, size) for work in chip.works(part)}
         spans = [name for name in each if name.startswith("attention")]
         return sum(each.values()) - sum(each[name] for name in spans[1:])
 
-    kinds = {kind: layers for kind, layers in stage.layers.items() if layers}
-    held = sum(layers * of(kind, plan.recompute) for kind, layers in kinds.items())
+    def all_of(layers, recompute):
+        """Bytes of a token that layers save."""
+        return sum(count * of(part, recompute) for part, count in layers.items() if count)
+
+    held = all_of(stage.layers, plan.recompute)
     if plan.interleave == 1:
         held *= min(ahead, m)
     else:
@@ -465,5 +591,5 @@ def saved(case, stage, m, length):
         head = Saved(case.entry["V"], case.entry["D"], copies=chip.gathered)
         held += head.stay(plan.recompute, size, in_layer=False) + case.entry["D"] * size
     if plan.recompute == "full":
-        held += max(of(kind, "none") for kind in kinds)
+        held += max(all_of(layer.layers, "none") for layer in layers_on(case.entry, stage))
     return held * chip.x

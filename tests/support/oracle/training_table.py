@@ -19,7 +19,7 @@ from oracle import models, sweeps
 from oracle.fits import ESTIMATES, NEARLY_TIED
 from oracle.kernels import together
 from oracle.network import fastest_axes, in_groups, why_not_joined
-from oracle.plans import Case, Plan, Stage, parameters_on, states
+from oracle.plans import Case, Plan, layers_on, parameters_on, states
 from oracle.quantities import as_list, exact, sizes_of
 from oracle.setting import RESOURCES
 from oracle.step_table import UNITS, Row, entry_of, price_of
@@ -94,16 +94,16 @@ def impossible(entry, plan):
     experts = moe.get("E", 1)
     problems = {
         "family": bool(
-            entry.get("state")
-            or entry.get("sparse")
-            or entry.get("single")
-            or entry.get("variants")
-            or moe.get("latent")
+            entry.get("variants")
+            or entry.get("streams")
+            or moe.get("zero_experts")
+            or entry["attention"].get("kind") == "shared-kv"
             or window.get("attention")
             or window.get("stride")
         ),
-        "heads": not shared_evenly({**entry, "state": None, "sparse": None}, plan.tp),
-        "cp": plan.context == "heads" and heads % (plan.tp * plan.cp) > 0,
+        "heads": not shared_evenly(entry, plan.tp),
+        "cp": (plan.context == "heads" and heads % (plan.tp * plan.cp) > 0)
+        or (plan.cp > 1 and bool(entry.get("state") or entry.get("sparse"))),
         "stages": plan.interleave == 1 and runs > entry["layers"],
         "interleave": plan.interleave > 1 and (runs > entry["layers"] + 2 or plan.pp == 1),
         "dense": plan.ep > 1 and not models.each_mlp(entry).count("moe"),
@@ -385,12 +385,10 @@ def in_flight(case, stage, length):
     """
     plan, most = case.plan, Fraction(0)
     size = case.bytes_of("gradients")
-    for kind in ("dense", "moe"):
-        if plan.shard == "weights" and getattr(stage, kind):
-            layer = Stage(**{"dense": 0, "moe": 0, kind: 1}, first=False, last=False, place=0)
-            parts = [part for part in parameters_on(case, layer) if part.replicas > 1]
-            alone = sum(part.held * (2 * case.bytes_of(part.tensors) + size) for part in parts)
-            most = max(most, alone)
+    for layer in layers_on(case.entry, stage) if plan.shard == "weights" else []:
+        parts = [part for part in parameters_on(case, layer) if part.replicas > 1]
+        alone = sum(part.held * (2 * case.bytes_of(part.tensors) + size) for part in parts)
+        most = max(most, alone)
     tokens = Fraction(plan.micro_batch * length, plan.tp * plan.cp)
     return most + stage.last * tokens * case.entry["V"] * (4 + 4)
 
