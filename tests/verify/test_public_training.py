@@ -1,13 +1,16 @@
-"""No public LoRA step lies below its bound.
+"""No public step of LoRA, or of models with states and experts, lies below its bound.
 
-`ROOFLINES_PUBLIC_DATA` names a folder with `training/mlperf-v5.1.csv`, results of MLPerf Training.
+`ROOFLINES_PUBLIC_DATA` names a folder with `training/mlperf-v5.1.csv`, results of MLPerf Training,
+and `training/published-steps.csv`.
 """
 
 import csv
+import json
 import os
 from pathlib import Path
 
 import pytest
+from command_line import said
 from test_training_memory import bound_of
 
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -45,6 +48,17 @@ def test_no_public_lora_run_is_below_its_bound():
     assert len(ratios) == 26
     assert min(ratios) > 1
     assert f"{min(ratios):.2f} {max(ratios):.2f}" == "2.46 8.75"
+
+
+@pytest.mark.skipif(DATA is None, reason="ROOFLINES_PUBLIC_DATA names no folder")
+def test_every_public_step_of_nemotron_has_a_bound_below_it(capsys):
+    path = Path(DATA or "") / "training" / "published-steps.csv"
+    counts = []
+    for model in ("nemotron-3-nano", "nemotron-3-super", "nemotron-3-ultra"):
+        args = "measured", "judge", str(path), "--where", f"model={model}", "--json"
+        *_, whole = json.loads(said(capsys, *args))["errors"]
+        counts.append((whole["steps"], whole["answered"], whole["below"]))
+    assert counts == [(20, 20, 0), (30, 30, 0), (2, 2, 0)]
 
 
 def _full(chip):
