@@ -13,6 +13,7 @@ from small_config import matmul
 from rooflines.run.log import run_logged
 from rooflines.run.snakemake.progress import Progress
 from rooflines.run.snakemake.steps import WithoutSteps
+from rooflines.run.snakemake.workflow import drop_job_limit
 
 
 def record(event, **extra):
@@ -114,3 +115,22 @@ def test_a_failed_job_has_its_traceback_in_the_log_and_returns_its_message(tmp_p
     message = run_logged("run.jobs.job", tmp_path / "job.log", ())
     assert message == "OSError: [Errno 28] No space left on device"
     assert "Traceback" in (tmp_path / "job.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("limit", "alone", "kept"),
+    [(10, True, None), (3, True, 3), (10, False, 10), (None, True, None)],
+)
+def test_a_limit_that_a_run_cannot_reach_costs_no_timers(limit, alone, kept):
+    types = pytest.importorskip("snakemake.settings.types")
+    timespan = None if limit is None else types.MaxJobsPerTimespan(limit, "1s")
+    settings = types.SchedulingSettings(max_jobs_per_timespan=timespan)
+    modifier = SimpleNamespace(is_main_snakefile=lambda: alone)
+    made = SimpleNamespace(scheduling_settings=settings, modifier=modifier)
+    drop_job_limit(SimpleNamespace(outputs=[None] * 3), made)
+    found = settings.max_jobs_per_timespan
+    assert (found and found.max_jobs) == kept
+
+
+def test_another_snakemake_without_these_settings_runs_with_its_limit():
+    drop_job_limit(SimpleNamespace(outputs=[]), SimpleNamespace())

@@ -218,6 +218,24 @@ def local_only(paths: Iterable[str], names: Container[str], workflow: Workflow) 
     return [path for path in paths if path.rpartition("/")[2] not in names or not stored(path)]
 
 
+def drop_job_limit(plan: Plan, workflow: Workflow) -> None:
+    """Drop a limit of jobs per timespan that is above the number of jobs in this run.
+
+    For a limit, each round of Snakemake's scheduler starts a timer, whose end is another round: in
+    a run of a minute that is ten rounds a job, each with a look at the inputs of all jobs to start.
+
+    Args:
+        plan: The plan of the run.
+        workflow: Snakemake's workflow object; one that imports this workflow keeps its limit.
+    """
+    with suppress(AttributeError):
+        settings = workflow.scheduling_settings
+        limit = settings.max_jobs_per_timespan
+        is_alone = workflow.modifier.is_main_snakefile()
+        if is_alone and limit is not None and limit.max_jobs > len(plan.outputs):
+            settings.max_jobs_per_timespan = None
+
+
 def end_timers() -> None:
     """End Snakemake's timers, since its process waits for the last one, up to a second.
 
