@@ -178,6 +178,13 @@ class StepKernels:
         )
 
     @cached_property
+    def engine_kernels(self) -> tuple[Kernel, ...]:
+        """Engine overheads of a step, after its other kernels; empty without an engine."""
+        if not self.engine or self.phase != DECODE:
+            return ()
+        return tuple(_engine_kernels(self.shape, self.sharing, self.mtp_tokens))
+
+    @cached_property
     def _kernels_by_links(self) -> Memo[tuple[Link, ...], tuple[Kernel, ...]]:
         """Kernels by links."""
         return Memo(lambda links: tuple(self._kernels_with_transfers(links)))
@@ -236,8 +243,7 @@ class StepKernels:
             yield replace(
                 kernel, works=works, transfers=transfers, engine_transfers=engine_transfers
             )
-        if self.engine and self.phase == DECODE:
-            yield from _engine_kernels(self.shape, self.sharing, self.mtp_tokens)
+        yield from self.engine_kernels
 
     def _transfers(self, routes: Routes, *, reduces: bool) -> dict[str, tuple[Transfer, ...]]:
         """Transfers by group; `reduces` as in `_transfers`."""

@@ -150,6 +150,12 @@ class StepCase(Case):
             index for index, kernel in enumerate(self.kernels) if has_engine or not kernel.engine
         )
 
+    @property
+    def listed_count(self) -> int:
+        """Number of kernels that the kernel table lists: it needs none of their collectives [1]."""
+        engine_kernels = () if self.engine is None else self.workload.engine_kernels
+        return len(self.workload.local_kernels) + len(engine_kernels)
+
     def runs_of(self, index: int) -> Poly:
         """Kernel runs per layer and step, by the kernel's position [1]."""
         del index
@@ -413,7 +419,7 @@ class ModelSweep(BaseSweep[StepCase]):
 
     def rows_of(self, block: Block[Any], case: StepCase, *, kernels: bool = False) -> int:
         """Count a case's rows in a block: steps, or kernels [1]."""
-        return block.points * (len(case.listed_kernels) if kernels else 1)
+        return block.points * (case.listed_count if kernels else 1)
 
     def rows_by_chip(self, *, kernels: bool = False) -> dict[str, int]:
         """Count rows by chip, in table order: steps, or kernels [1]."""

@@ -128,6 +128,11 @@ class TrainingCase(StepCase):
         """Runs in a step: in every micro-batch, then once."""
         return tuple(run for runs in self.run_groups for run in runs.runs)
 
+    @property
+    def listed_count(self) -> int:
+        """Number of kernels that the kernel table lists [1]."""
+        return len(self.listed_kernels)
+
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
         """Kernels of a micro-batch, then once a step."""
