@@ -11,6 +11,7 @@ import yaml
 from small_config import matmul
 
 from rooflines.run.log import run_logged
+from rooflines.run.outputs import Output, Plan
 from rooflines.run.snakemake.progress import Progress
 from rooflines.run.snakemake.steps import WithoutSteps
 from rooflines.run.snakemake.workflow import drop_job_limit
@@ -127,10 +128,10 @@ def test_a_limit_that_a_run_cannot_reach_costs_no_timers(limit, alone, kept):
     settings = types.SchedulingSettings(max_jobs_per_timespan=timespan)
     modifier = SimpleNamespace(is_main_snakefile=lambda: alone)
     made = SimpleNamespace(scheduling_settings=settings, modifier=modifier)
-    drop_job_limit(SimpleNamespace(outputs=[None] * 3), made)
+    drop_job_limit(Plan(tuple(Output(str(number), "", "") for number in range(3))), made)
     found = settings.max_jobs_per_timespan
     assert (found and found.max_jobs) == kept
 
 
 def test_another_snakemake_without_these_settings_runs_with_its_limit():
-    drop_job_limit(SimpleNamespace(outputs=[]), SimpleNamespace())
+    drop_job_limit(Plan(()), SimpleNamespace())

@@ -37,10 +37,10 @@ IN_CONFIG = "the config"
 """Source of a shape that a config writes out."""
 
 RECIPE_KEYS = ("sweep", "config", "models", "chips", "dtypes", "calibrations")
-"""Keys of a recipe; a job's spec has further ones, such as the rows of a part."""
+"""A recipe's keys; a job's spec has further ones, such as its rows."""
 
 SHARED_SWEEPS = 4
-"""Sweeps over models that jobs of one process share, the last used [1]."""
+"""Model sweeps that jobs in one process share, the last used [1]."""
 
 _lock = Lock()
 """Held while a shared sweep is looked up or built: jobs run on several threads."""
@@ -206,10 +206,10 @@ def sweep_of(recipe: JSON) -> Any:  # noqa: ANN401, the kind of sweep that it is
 
 
 def shared_sweep_of(recipe: JSON) -> Any:  # noqa: ANN401, as `sweep_of`
-    """Rebuild the sweep from a recipe; jobs of a process with the same models and chips share it.
+    """Rebuild the sweep from a recipe; jobs with the same models and chips share it.
 
-    Rows, kernels and thresholds of steps need the same works, times and estimates, which a sweep
-    over models computes when they are first read: most of the time of these jobs.
+    Steps, kernels and thresholds need the same works, times and estimates. A model sweep computes
+    them when they are first read, which is most that these jobs do.
     """
     if "models" not in recipe:
         return sweep_of(recipe)

@@ -152,7 +152,7 @@ class StepCase(Case):
 
     @property
     def listed_count(self) -> int:
-        """Number of kernels that the kernel table lists: it needs none of their collectives [1]."""
+        """Kernels that the kernel table lists, counted without their collectives [1]."""
         engine_kernels = () if self.engine is None else self.workload.engine_kernels
         return len(self.workload.local_kernels) + len(engine_kernels)
 

@@ -130,7 +130,7 @@ class TrainingCase(StepCase):
 
     @property
     def listed_count(self) -> int:
-        """Number of kernels that the kernel table lists [1]."""
+        """Kernels that the kernel table lists [1]."""
         return len(self.listed_kernels)
 
     @cached_property
