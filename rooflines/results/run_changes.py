@@ -29,7 +29,7 @@ from rooflines.results.table_changes import (
     TableChanges,
     changes_between,
 )
-from rooflines.results.tables import PARTS, metadata_of, scan, scan_sweeps
+from rooflines.results.tables import PART_FILES, metadata_of, scan, scan_sweeps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -171,7 +171,7 @@ def sweeps_in(folder: Path) -> list[str]:
         path.name
         for kind in TABLES
         for path in sorted((folder / kind).glob("*"))
-        if any(path.glob(PARTS))
+        if any(path.glob(PART_FILES))
     ]
     if not names:
         problem = "has no tables of a run" if folder.is_dir() else "does not exist"

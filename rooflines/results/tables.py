@@ -28,7 +28,7 @@ PAGE_BYTES = 2**22
 ZSTD_LEVEL = 3
 """Compression level [1]: a tenth fewer bytes than level 1 in small files, in the same time."""
 
-PARTS = "part-*.parquet"
+PART_FILES = "part-*.parquet"
 """Glob for the files of a table."""
 
 METADATA_KEY = "rooflines"
@@ -158,7 +158,7 @@ def scan(place: str | Path, sweep: str | None = None, *, layers: bool = False) -
 def _parts(place: Path, sweep: str | None, *, layers: bool) -> list[Path]:
     """Files of a table, in order."""
     if sweep is None:
-        parts = [place] if place.is_file() else sorted(place.glob(PARTS))
+        parts = [place] if place.is_file() else sorted(place.glob(PART_FILES))
         if parts:
             return parts
         problem = "is neither a table nor one of its files"
@@ -168,9 +168,9 @@ def _parts(place: Path, sweep: str | None, *, layers: bool) -> list[Path]:
         place / name for name in ((LAYERS_FOLDER,) if layers else (TABLES_FOLDER, MODELS_FOLDER))
     ]
     for folder in folders:
-        if parts := sorted((folder / sweep).glob(PARTS)):
+        if parts := sorted((folder / sweep).glob(PART_FILES)):
             return parts
-    all_parts = (part for folder in folders for part in folder.glob(f"*/{PARTS}"))
+    all_parts = (part for folder in folders for part in folder.glob(f"*/{PART_FILES}"))
     names = sorted({part.parent.name for part in all_parts})
     fix, problem = f"use one of {', '.join(names)}", f"has no table {quote(sweep)}"
     if not names:
