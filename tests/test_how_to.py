@@ -40,6 +40,9 @@ NEEDS_MORE = {
     ". .venv": "an environment that make sets up",
     "export SNAKEMAKE_STORAGE_S3_": "addresses and keys of the reader",
     "pip install ": "the network",
+    "python -m http.server ": "serves until it is stopped",
+    "cp -r results/bundle ": "the folder of a web server",
+    "aws s3 sync ": "a bucket",
     "jupyter execute ": "what pip installs: tests/verify/test_notebooks.py runs the notebooks",
 }
 """Beginnings of the commands that no test runs as they are, and why."""

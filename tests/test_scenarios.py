@@ -128,6 +128,9 @@ def test_the_page_lists_every_scenario_with_its_picture(results):
         site={},
         has_traces=False,
         has_scenarios=True,
+        card="",
+        card_text="",
+        file="",
         scenarios=views,
     )
     for view in views:

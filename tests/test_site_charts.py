@@ -51,6 +51,37 @@ def test_no_label_of_a_view_reaches_beyond_its_picture(visit):
             assert box["x"] + box["width"] <= right["x"] + right["width"], label.inner_text()
 
 
+def test_a_chart_in_a_frame_has_its_menus_and_data_alone(visit):
+    page = visit().open(f"charts.html#chart={CHARTS[0]}&chip=h100-sxm&frame=yes")
+    drawn(page, CHARTS[0])
+    for hidden in ("#charts", "header", "footer", "#files", "#copy-embed", "#unknown"):
+        expect(page.locator(hidden)).to_be_hidden()
+    for visible in ("#plot svg", "#view-csv", "#to-page"):
+        expect(page.locator(visible)).to_be_visible()
+    page.get_by_label("Data types").select_option("fp8")
+    expect(page.locator("#title")).to_have_text(re.compile("^H100 SXM, fp8"))
+    expect(page.locator("#charts")).to_be_hidden()
+    address = page.locator("#to-page").get_attribute("href")
+    assert "frame" not in address
+    assert {"chart": CHARTS[0], "chip": "h100-sxm", "dtypes": "fp8"}.items() <= dict(
+        parse_qsl(address.partition("#")[2])
+    ).items()
+
+
+def test_the_frame_for_another_page_is_copied_with_its_title(visit):
+    page = visit().open(f"charts.html#chart={CHARTS[0]}&chip=h100-sxm")
+    drawn(page, CHARTS[0])
+    page.evaluate(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => {"
+        " window.copied = text; }}})"
+    )
+    page.locator("#copy-embed").click()
+    code = page.evaluate("window.copied")
+    assert re.match(r'<iframe src="[^"]+charts.html#chart=', code)
+    assert "frame=yes" in html.unescape(code)
+    assert f'title="{page.locator("#title").inner_text()}"' in html.unescape(code)
+
+
 def test_what_a_chip_lacks_cannot_be_chosen(visit):
     page = visit().open(f"charts.html#chart={CHARTS[0]}&chip=h100-sxm&dtypes=fp8")
     assert page.locator("[data-key=dtypes] option[disabled]").count() == 0

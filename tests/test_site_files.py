@@ -12,6 +12,7 @@ import pytest
 import yaml
 from bundles import CHARTS, CONFIG, HOSTILE
 from key_sets import key_differences
+from PIL import Image
 from polars.testing import assert_frame_equal
 from site_data import Page, put
 
@@ -22,6 +23,7 @@ from rooflines.hardware.chip_catalogue import base_chips, chip_entries
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.site import data_page, pages
+from rooflines.site.card import CARD, card_address, card_chart
 from rooflines.site.data_page import MAX_ROWS, run_views, threshold_data
 from rooflines.site.explorer import SERVING
 from rooflines.site.pages import PAGES, POLICY, TEMPLATES
@@ -352,6 +354,48 @@ def test_pages_ask_for_a_strict_policy_and_have_no_script_or_style_of_their_own(
         assert not [key for key in attributes if key == "style" or key.startswith("on")], name
 
 
+def test_pages_have_a_title_findings_and_a_picture_for_previews(site, shown):
+    with Image.open(site / CARD) as picture:
+        assert picture.size == (1200, 630)
+    for page in shown.values():
+        told = {of["property"]: of["content"] for _, of in page.elements if of.get("property")}
+        assert told["og:title"]
+        assert told["og:description"]
+        assert told["og:image"].endswith(CARD)
+    findings = [chart["finding"] for chart in put(site / "assets/charts-data.js")[1]["charts"]]
+    index = {
+        of["property"]: of["content"]
+        for _, of in shown["index.html"].elements
+        if of.get("property")
+    }
+    assert index["og:title"] == next(filter(None, findings))
+
+
+def test_the_picture_for_previews_has_the_whole_address_of_a_published_site():
+    given = {"address": "https://example.org/decode/"}
+    render = TEMPLATES.get_template("method.html").render
+    shared = {"policy": "", "version": "", "has_traces": False, "has_scenarios": False}
+    page = {"sweeps": [], "tables": [], "config": False, "file": "method.html"}
+    text = render(**shared, **page, site=given, card=card_address(given), card_text="x")
+    assert 'content="https://example.org/decode/card.png"' in text
+    assert 'content="https://example.org/decode/method.html"' in text
+    assert "og:image" not in render(**shared, **page, site={}, card="", card_text="")
+    assert card_address({}) == CARD
+
+
+def test_the_card_shows_the_first_finding_that_has_a_picture(tmp_path):
+    charts = [
+        {"id": id_, "family": "a", "finding": finding}
+        for id_, finding in (("plain", ""), ("undrawn", "x"), ("found", "y"))
+    ]
+    folder = tmp_path / "a"
+    folder.mkdir()
+    assert card_chart(charts, [folder]) is None
+    for name in ("plain", "found"):
+        (folder / f"{name}.png").touch()
+    assert card_chart(charts, [folder]) == (charts[2], folder / "found.png")
+
+
 def test_hostile_names_are_text(site, shown):
     small = {f"charts/{chart}-small.png" for chart in CHARTS}
     for name, tag, attributes in elements(shown):
@@ -381,7 +425,7 @@ def test_no_template_turns_escaping_off():
     folder = Path(pages.__file__).parent / "templates"
     assert set(TEMPLATES.list_templates()) == {
         *PAGES,
-        *("layout.html", "macros.html", "traces.html"),
+        *("layout.html", "macros.html", "scenarios.html", "traces.html"),
     }
     for name in TEMPLATES.list_templates():
         assert not re.search(r"safe|autoescape|Markup", (folder / name).read_text()), name

@@ -79,6 +79,9 @@ def test_the_page_has_screens_pictures_and_changes(folder):
         site={},
         has_traces=True,
         has_scenarios=False,
+        card="",
+        card_text="",
+        file="",
         traces=[*views.values()],
     )
     assert "What changed since decode" in page

@@ -235,6 +235,12 @@ class SiteConfig(Entry):
         None, description="address of its source or home, a link at the end of every page"
     )
     date: Text | None = Field(None, description="date, at the end of every page")
+    address: Address | None = Field(
+        None,
+        description=(
+            "address at which the bundle is published; chats show its picture only with this"
+        ),
+    )
     tables: Address | None = Field(
         None, description="address of a published copy of results/tables; the site lists its files"
     )

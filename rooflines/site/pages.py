@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
 from rooflines.hardware.timing_errors import measured_quantiles
+from rooflines.site.card import card_address
 from rooflines.site.data_package import README, SNIPPETS, THRESHOLDS
 from rooflines.site.data_page import lacking_text, measured_views, run_views
 
@@ -67,6 +68,7 @@ def pages(  # noqa: PLR0913, what the pages show
     opening: Mapping[str, str],
     traces: Sequence[JSON] = (),
     scenarios: Sequence[JSON] = (),
+    card: str = "",
 ) -> Iterator[tuple[str, str]]:
     """Render all pages.
 
@@ -82,6 +84,7 @@ def pages(  # noqa: PLR0913, what the pages show
         measured: Errors at the run's timings, as in `write_site`.
         traces: Traces, from `trace_views`.
         scenarios: Scenarios, from `scenario_views`.
+        card: Title of the chart on the picture that chats show; empty: no picture.
         opening: The explorer's first state, from `opening_state`.
 
     Yields:
@@ -127,10 +130,15 @@ def pages(  # noqa: PLR0913, what the pages show
         "site": site,
         "has_traces": bool(traces),
         "has_scenarios": bool(scenarios),
+        "card": card_address(site) if card else "",
+        "card_text": card,
     }
     listed_pages = [*PAGES, *([SCENARIOS] if scenarios else []), *([TRACES] if traces else [])]
     for page in listed_pages:
-        yield page, TEMPLATES.get_template(page).render(**shared, **page_values.get(page, {}))
+        yield (
+            page,
+            TEMPLATES.get_template(page).render(**shared, file=page, **page_values.get(page, {})),
+        )
 
 
 def _operation_text(config: JSON) -> str:

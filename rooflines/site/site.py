@@ -35,6 +35,7 @@ from rooflines.hardware.entries import Chip
 from rooflines.results.atomic import atomic_folder
 from rooflines.results.records import recorded
 from rooflines.results.tables import metadata_of
+from rooflines.site.card import CARD, card_chart, card_picture
 from rooflines.site.chip_page import chip_details, chip_table
 from rooflines.site.data_package import package_files
 from rooflines.site.data_page import threshold_data
@@ -190,6 +191,9 @@ class _Writer:
             yield f"data/{path.name}", path.read_bytes()
         yield from trace_files(self.traces)
         yield from scenario_files(self.scenarios)
+        card = card_chart(self.charts, self.families)
+        if card is not None:
+            yield CARD, card_picture(card[1].read_bytes())
         rendered = pages(
             self.site,
             charts=self.charts,
@@ -202,6 +206,7 @@ class _Writer:
             measured=self.measured,
             traces=trace_views(self.traces),
             scenarios=scenario_views(self.scenarios),
+            card=card[0]["title"] if card is not None else "",
             opening=self.opening,
         )
         for name, page in rendered:

@@ -124,6 +124,8 @@ document.addEventListener("DOMContentLoaded", async () => {
       const { content, view } = drawn;
       showMenus(chart, content, view.values);
       $("to-explorer").href = view.explorer;
+      $("to-page").href = viewAddress(false);
+      $("to-page").hidden = setting("frame") === null;
       reportSettings(chart, view.values);
       showTexts(chart, view.title, view.subtitle.join(" "));
       $("live").textContent = view.title;
@@ -145,11 +147,12 @@ document.addEventListener("DOMContentLoaded", async () => {
     const unavailable = [...readAddress()]
       .filter(([name, value]) => name in chosen && value !== String(chosen[name]))
       .map(([name, value]) => ({ name, value, reason: `not here; shown is ${chosen[name]}` }));
-    reportUnavailable(["chart", ...MENU_NAMES], unavailable);
+    reportUnavailable(["chart", "frame", ...MENU_NAMES], unavailable);
   }
 
   /** Show the chart in the address. */
   function showChart() {
+    document.body.classList.toggle("framed", setting("frame") !== null);
     const chart = charts.find(({ id }) => id === setting("chart")) ?? charts[0];
     for (const link of links) {
       const { chart: id } = link.dataset;
@@ -201,6 +204,25 @@ document.addEventListener("DOMContentLoaded", async () => {
     $(`view-${kind}`).addEventListener("click", () => saveView(file));
   }
   $("copy").addEventListener("click", ({ target }) => copy(location.href, target));
+
+  // ------------------------------------------------------------- in a frame on another page
+
+  /** Address of the shown view: whole page, or alone in a frame. */
+  function viewAddress(isFramed) {
+    const state = new URLSearchParams({ chart: shown.chart.id, ...shown.view.values });
+    if (isFramed) state.set("frame", "yes");
+    return `${location.href.replace(/[?#].*$/, "")}#${state}`;
+  }
+
+  /** HTML that shows the view on another page, with its menus and data. */
+  function frameCode() {
+    const escape = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+    const [address, title] = [viewAddress(true), shown.view.title].map(escape);
+    return `<iframe src="${address}" title="${title}" width="900" height="760" loading="lazy"></iframe>`;
+  }
+  $("copy-embed").addEventListener("click", ({ target }) => {
+    if (shown) copy(frameCode(), target);
+  });
 
   const isResized = () => shown && shown.layout !== layoutName();
   new ResizeObserver(() => { if (isResized()) showChart(); }).observe($("plot"));
