@@ -206,6 +206,11 @@ def test_what_to_do_next_is_what_shortens_the_longest_part(events, said, tmp_pat
     assert said in line
 
 
+def test_a_filtered_sample_beats_its_bound_and_says_so(tmp_path):
+    text = trace_text(lay_trace(write_trace(tmp_path / "sample.json", gemm(10.0, 0.5))))
+    assert "faster    1 call below their bound: 1 unexplained" in text
+
+
 def test_nothing_is_said_where_little_has_a_bound(tmp_path):
     events = [*FIRST, launch(9, 8.0), kernel("mystery", 9, 22.0, 500.0)]
     text = trace_text(lay_trace(write_trace(tmp_path / "one.json", events)))

@@ -143,6 +143,17 @@ def test_a_launch_after_its_kernel_began_leaves_no_negative_idle_time(tmp_path):
     assert min(activity.idle_call_ns for activity in trace.activities) == 0
 
 
+def test_a_kernel_may_begin_before_its_launch_call_has_ended(tmp_path):
+    events = [
+        kernel("first", None, 0.0, 10.0),
+        launch(2, 12.0, 9.0),
+        kernel("second", 2, 15.0, 5.0),
+    ]
+    _, accounts = laid(write_trace(tmp_path / "running.json", events))
+    account = accounts["0"]
+    assert (account.not_launched_ns, account.in_call_ns, account.queued_ns) == (2_000, 3_000, 0)
+
+
 def test_overlapping_time_has_one_owner_kernels_first(tmp_path):
     events = [
         kernel("ncclDevKernel_AllReduce", None, 0.0, 100.0, stream=20),
