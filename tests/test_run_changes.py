@@ -13,7 +13,7 @@ from scenes import misfits, texts
 import rooflines
 from rooflines.charts.change_pictures import MAX_BARS, changes_view
 from rooflines.charts.kit.render import limited
-from rooflines.results.change_texts import group_row, largest_change_text, table_lines
+from rooflines.results.change_texts import factor_text, group_row, largest_change_text, table_lines
 from rooflines.results.run_changes import InputChange, compare_runs
 from rooflines.results.table_changes import OCCURRENCE, ROW_KIND, THRESHOLD_KIND, changes_between
 
@@ -318,3 +318,11 @@ def test_picture_has_a_row_for_the_largest_changes(runs, size):
     drawn = {text.text for text in texts(spec, size)}
     assert {*view.rows["text"]} <= drawn
     assert view.rows.height <= MAX_BARS
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(0.8, "0.8"), (1.0584, "1.06"), (1.004, "1.004"), (0.99999, "0.99999"), (1.0, "1")],
+)
+def test_a_ratio_near_one_is_told_from_one(ratio, text):
+    assert factor_text(ratio) == text

@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING
 
 from rooflines.answers.claims import Sentence
 from rooflines.basics.lazy import pl
-from rooflines.basics.text import counted, significant
+from rooflines.basics.text import counted
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.views import View
-from rooflines.results.change_texts import ALL_ROWS, largest_change_text, ratio_text, where_text
+from rooflines.results.change_texts import (
+    ALL_ROWS,
+    factor_text,
+    largest_change_text,
+    ratio_text,
+    where_text,
+)
 from rooflines.results.table_changes import WORDS
 
 if TYPE_CHECKING:
@@ -96,7 +102,7 @@ def _title(group: ChangeGroup) -> str:
     ratio = max((group.least or 1.0, group.most or 1.0), key=lambda value: max(value, 1 / value))
     where = where_text(group)
     text = f"{WORDS[group.quantity]}{'' if where == ALL_ROWS else f' of {where}'}"
-    return f"{text[0].upper()}{text[1:]}: × {significant(ratio)}"
+    return f"{text[0].upper()}{text[1:]}: × {factor_text(ratio)}"
 
 
 def _name(group: ChangeGroup, changes: RunChanges) -> str:

@@ -26,6 +26,9 @@ MAX_TEXT = 60
 MAX_LABELS = 3
 """Maximum changes of a label that are named [1]."""
 
+FACTOR_DIGITS = range(3, 10)
+"""Significant digits of a ratio, the fewest first [1]."""
+
 NO_NUMBER = "none"
 """Text in place of a number that a row lacks."""
 
@@ -51,11 +54,17 @@ def number_text(quantity: str, value: float | str | None) -> str:
             return significant(value)
 
 
+def factor_text(ratio: float) -> str:
+    """Format a ratio; near 1 with as many digits as tell it from 1."""
+    digits = next((n for n in FACTOR_DIGITS if float(f"{ratio:.{n}g}") != 1), FACTOR_DIGITS[-1])
+    return significant(ratio, digits)
+
+
 def ratio_text(group: ChangeGroup) -> str:
     """Format a group's ratio in changed rows: a number, a range, or a dash."""
     if group.least is None or group.most is None:
         return "-"
-    ends = dict.fromkeys([significant(group.least), significant(group.most)])
+    ends = dict.fromkeys(map(factor_text, (group.least, group.most)))
     return f"× {' to '.join(ends)}"
 
 
