@@ -70,6 +70,18 @@ def basis_of(rows: Iterable[Mapping[str, object]], *, bound: bool = False) -> Ba
     )
 
 
+def row_basis(row: Mapping[str, object], basis: Basis) -> Basis:
+    """Basis of one row: in a mixed table, that in its column.
+
+    Args:
+        row: Row with `basis`, where the table is mixed.
+        basis: The table's basis.
+    """
+    if basis is not MIXED_BASIS:
+        return basis
+    return ESTIMATE_BASIS if row[BASIS] == ESTIMATE_BASIS.key else SERIALIZED_BASIS
+
+
 def table_basis(rows: Iterable[MutableMapping[str, Any]], *, bound: bool = False) -> Basis:
     """Basis for rows of a table of steps; `MIXED_BASIS` where some have no estimate.
 

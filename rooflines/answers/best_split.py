@@ -18,7 +18,14 @@ from rooflines.answers.best_plans import (
     searched_plans,
 )
 from rooflines.answers.case_answer import rows_of
-from rooflines.answers.case_table import USER_RATE, Cases, basis_notes, request_cases
+from rooflines.answers.case_table import (
+    BAND,
+    USER_RATE,
+    Cases,
+    band_text,
+    basis_notes,
+    request_cases,
+)
 from rooflines.answers.phrases import price_notes, step_title
 from rooflines.answers.question import (
     catalogues_in,
@@ -28,6 +35,7 @@ from rooflines.answers.question import (
 )
 from rooflines.answers.question_words import FSDP
 from rooflines.answers.routes import routes_of
+from rooflines.answers.split_headline import request_headline, split_headline
 from rooflines.answers.step_answer import LEFT_OUT
 from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.numbers import number, whole
@@ -90,6 +98,8 @@ KEYS = (
 VALUES = (
     "t_step_s",
     "t_estimate_s",
+    "t_estimate_p10_s",
+    "t_estimate_p90_s",
     "t_serial_s",
     "t_lower_s",
     *TIMES.values(),
@@ -472,6 +482,9 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     if DECODE in all_splits.config.phase:
         for row in rows:
             row[USER_RATE] = row[RATE] * row["chips"] / row["B"]
+    if basis is ESTIMATE_BASIS:
+        for row in rows:
+            row[BAND] = band_text(row)
     same: dict[str, int] = {letter: rows[0][letter] for letter in question.sizes}
     head = step_title(rows[0], same, every_split=True).text()
     head = head if report is None else report.head(head)
@@ -492,7 +505,7 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     notes = [*_search_notes(rows, report)]
     notes += basis_notes([all_splits], rows, basis)
     notes += _experts_note(all_splits) if basis is ESTIMATE_BASIS else ()
-    if DAYS in titles and basis is SERIALIZED_BASIS:
+    if DAYS in filled and basis is SERIALIZED_BASIS:
         notes.append("Days are of kernels at their bounds, no forecast.")
     notes += [f"Route: {route}." for route in routes_of(all_splits)]
     notes += price_notes({chip: all_splits.chips[chip] for chip in question.chips})
@@ -501,7 +514,22 @@ def split_cases(  # noqa: PLR0913, the parts of a question
         notes += _tie_notes(all_splits, question.chips[0], rows)
     notes += _skipped_notes(all_splits, frame) if report is None else ()
     notes += map(as_note, assumptions_of(all_splits).items())
-    return Cases(head, rows, filled, "B", basis, notes, MAX_SHOWN)
+    headline = split_headline(
+        rows,
+        basis,
+        titles,
+        phase=all_splits.config.phase[0],
+        within_s=_limit_s(options, basis),
+        is_ranked_apart=report is not None,
+        is_draft=all_splits.config.draft is not None,
+    )
+    return Cases(f"{head}\n{headline}", rows, filled, "B", basis, notes, MAX_SHOWN)
+
+
+def _limit_s(options: Mapping[str, Any], basis: Basis) -> float | None:
+    """Limit on the step time in the options [s]; None: none."""
+    within = options.get("within")
+    return None if within is None else _target(within, basis).t_step_s[0]
 
 
 def _experts_note(all_splits: ModelSweep) -> Iterator[str]:
@@ -527,8 +555,6 @@ def _search_notes(rows: Sequence[Mapping[str, Any]], report: PlanReport | None) 
     """Notes on a search of training plans, or that no split fits."""
     if report is not None:
         yield from report.notes(len(rows), sum(row["tie"] for row in rows))
-    elif all(row["fits"] is False for row in rows):
-        yield "No split fits."
 
 
 def _plan_titles(titles: Mapping[str, str], report: PlanReport) -> dict[str, str]:
@@ -568,7 +594,7 @@ def _request_splits(
                 sweeps.append(question_sweep(single, catalogues, **rest))
         if not sweeps:
             raise last
-    cases = request_cases(sweeps, bound=basis is BOUND_BASIS)
+    cases = request_cases(sweeps, bound=basis is BOUND_BASIS, is_ranked=True)
     decides = "output_tokens_per_s" if "within" in options else "tpot_basis_s"
     sign = -1 if "within" in options else 1
     rows = sorted(cases.rows, key=lambda row: (row["fits"] is False, sign * row[decides]))
@@ -583,7 +609,8 @@ def _request_splits(
         *cases.notes,
         *([f"{more} more splits: --csv and --json have all."] if more > 0 else []),
     ]
-    question_text = " · ".join([head.text(), *lengths])
+    headline = request_headline(rows, cases.basis, is_limited="within" in options)
+    question_text = "\n".join([" · ".join([head.text(), *lengths]), headline])
     return replace(cases, question=question_text, rows=rows, notes=notes, shown=MAX_SHOWN)
 
 
@@ -644,6 +671,7 @@ COLUMNS = {
     "split": "split",
     "B": "B",
     "t_estimate_s": "estimate",
+    BAND: "80% within",
     "t_serial_s": "serialized",
     "t_upper_s": "no overlap",
     "t_lower_s": "at least",

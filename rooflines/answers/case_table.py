@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.any_routing import mean_notes, mean_titles
@@ -15,6 +16,7 @@ from rooflines.answers.basis import (
     SERIALIZED_BASIS,
     Basis,
     basis_of,
+    row_basis,
     table_basis,
 )
 from rooflines.answers.case_answer import (
@@ -35,6 +37,7 @@ from rooflines.answers.payoff_lines import payoff_notes
 from rooflines.answers.phrases import older_timings, operation_title, price_notes, step_title
 from rooflines.answers.question import question_sweep, split_of
 from rooflines.answers.routes import routes_of
+from rooflines.answers.split_headline import rank_time, split_headline
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.text import counted, seconds, significant
 from rooflines.config.model_fields import SERVING_AXES
@@ -42,7 +45,7 @@ from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
 from rooflines.evaluation.measured_times import rate_works
 from rooflines.fits.estimate_band import waiting_of
 from rooflines.fits.fit_keys import Software
-from rooflines.models.architecture import DECODE
+from rooflines.models.architecture import DECODE, TRAIN
 from rooflines.solvers.serving_levers import lever_thresholds
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep
@@ -99,10 +102,20 @@ TURNED = {"B": "B", "D": "F", "F": "D"}
 
 PROMPTS_IN = "TPOT and tokens/s include the prompts that are read between tokens."
 PROMPTS_APART = "TPOT and tokens/s are of decode alone, without prompts between tokens."
+PROMPTS_MIXED = (
+    "Estimates of TPOT and tokens/s include the prompts that are read between tokens; serialized "
+    "ones are of decode alone."
+)
 """Notes on what the time of a token includes."""
 
 IDLE_PREFILL = "prefill, idle (estimate)"
 """Column title for the estimated time of one prompt without waiting."""
+
+MIXED_TITLES = {"ttft_basis_s": "prefill, idle", "tpot_basis_s": "TPOT"}
+"""Titles of times that rows have on several bases."""
+
+CALIBRATED = "Estimates are calibrated to"
+"""Beginning of the note on calibrations."""
 
 ALL_TOKENS = "tokens/s"
 """Column title for tokens of all chips, where their number differs."""
@@ -343,21 +356,45 @@ def _cases(
     if not isinstance(first, Sweep):
         notes += price_notes({row["chip"]: first.chips[row["chip"]] for row in rows})
     head = _head(rows, sizes, varied, operation_title if isinstance(first, Sweep) else step_title)
+    splits_alone = {*varied} in ({"split"}, {"split", "B"}) and basis is not MIXED_BASIS
+    if isinstance(first, ModelSweep) and splits_alone:
+        head += f"\n{_headline(first, rows, basis, columns)}"
     return Cases(head, rows, columns, axis, basis, notes)
+
+
+def _headline(
+    sweep: ModelSweep,
+    rows: Sequence[Mapping[str, Any]],
+    basis: Basis,
+    columns: Mapping[str, str],
+) -> str:
+    """Sentence on the best of the splits in a table."""
+    phase = sweep.config.phase[0]
+    trains = phase == TRAIN  # estimates follow the math alone, and cannot rank layouts
+    time = rank_time if trains else itemgetter(basis.column)
+    order = sorted(rows, key=lambda row: (row["fits"] is False, time(row)))
+    is_draft = getattr(sweep.config, "draft", None) is not None
+    return split_headline(
+        order, basis, columns, phase=phase, is_ranked_apart=trains, is_draft=is_draft
+    )
 
 
 def _on_basis(row: Mapping[str, Any], basis: Basis) -> dict[str, Any]:
     """Band, and rates at the time of the basis, that a sweep's row does not have."""
     values: dict[str, Any] = {}
     if basis in (ESTIMATE_BASIS, MIXED_BASIS):
-        low, high = row.get("t_estimate_p10_s"), row.get("t_estimate_p90_s")
-        has_band = low is not None and high is not None
-        values[BAND] = f"{seconds(low)} to {seconds(high)}" if has_band else None
+        values[BAND] = band_text(row)
     if "utilization" in row:
         values[OF_PEAK] = row["utilization"] * row[BOUND_BASIS.column] / row[basis.column]
     elif row["phase"] == DECODE:
         values[USER_RATE] = row[f"tokens_per_s{basis.suffix}"] / row["B"]
     return values
+
+
+def band_text(row: Mapping[str, Any]) -> str | None:
+    """Band of a row's estimate in a cell; None: it has none."""
+    low, high = row.get("t_estimate_p10_s"), row.get("t_estimate_p90_s")
+    return None if low is None or high is None else f"{seconds(low)} to {seconds(high)}"
 
 
 def basis_notes(
@@ -388,7 +425,7 @@ def basis_notes(
             texts += [] if kin is None else [f"by timings of {kin}"]
             chip_notes |= dict.fromkeys(f"{case.chip}: {text}." for text in texts)
         named = (f"{name} ({', '.join(dict.fromkeys(chips))})" for name, chips in origins.items())
-        yield f"Estimates are calibrated to {'; '.join(named)}; rates and cost are theirs."
+        yield f"{CALIBRATED} {'; '.join(named)}; rates and cost are theirs."
         yield from chip_notes
         if basis is MIXED_BASIS:
             yield (
@@ -401,13 +438,13 @@ def basis_notes(
         calibrated = any(sweep.config.calibration for sweep in sweeps)
         if basis is SERIALIZED_BASIS and calibrated:
             yield f"Kernels one after another: no calibration of {names}."
-        elif calibrated and len(lacking) < len(rows):
+        elif calibrated and 0 < len(lacking) < len(rows):
             yield f"Bounds alone, which no run reaches: no calibration of {names}."
 
 
 def waiting_notes(sweep: Sweep | ModelSweep, basis: Basis) -> Iterator[str]:
     """Measured TTFT over the estimated prefill, by engine and requests in flight a replica."""
-    if basis is not ESTIMATE_BASIS or isinstance(sweep, Sweep):
+    if basis not in (ESTIMATE_BASIS, MIXED_BASIS) or isinstance(sweep, Sweep):
         return
     noted = set()
     for case in (case for block in sweep.blocks for case in block.cases):
@@ -445,16 +482,18 @@ def request_cases(
     *,
     bound: bool = False,
     measured: MeasuredValue | None = None,
+    is_ranked: bool = False,
 ) -> Cases:
     """Answer requests: TTFT, TPOT, tokens/s and tokens/s/user in every case.
 
-    The basis is the estimate where every case has one, else serialized kernels; the bounds stand
+    The basis of a row is the estimate where it has one, else serialized kernels; the bounds stand
     beside it.
 
     Args:
         sweeps: Sweeps that differ in chips, splits or batches.
         bound: True to show the bound where there are estimates, too.
         measured: Measured number to judge: a TPOT or a rate; None: none.
+        is_ranked: True for one basis: the estimate only where every case has one.
 
     Raises:
         RooflinesError: There are too many cases, or several beside a measured number.
@@ -471,33 +510,37 @@ def request_cases(
             number = replace(number, reasons=request_reasons(rows[0]))
         rows[0] |= number.columns()
     sizes = ("input", "output", "B")
-    basis = basis_of(rows, bound=bound)
+    basis = (basis_of if is_ranked else table_basis)(rows, bound=bound)
     draft = getattr(sweeps[0].config, "draft", None)
     yielded = 1.0 if draft is None else 1.0 + draft.accepted
     for row in rows:
+        single = row_basis(row, basis)
         row |= {
-            "basis": basis.key,
-            "ttft_basis_s": row[FIRST_TOKEN[basis]],
-            "tpot_basis_s": row[basis.column] / yielded,
-            "output_tokens_per_s": row[f"tokens_per_s{basis.suffix}"],
-            "tokens_per_s_per_user": yielded / row[basis.column],
-            "usd_per_output_mtok": row[f"usd_per_mtok{basis.suffix}"],
+            BASIS: single.key,
+            "ttft_basis_s": row[FIRST_TOKEN[single]],
+            "tpot_basis_s": row[single.column] / yielded,
+            "output_tokens_per_s": row[f"tokens_per_s{single.suffix}"],
+            "tokens_per_s_per_user": yielded / row[single.column],
+            "usd_per_output_mtok": row[f"usd_per_mtok{single.suffix}"],
         }
     keys = [key for key in CASE_KEYS if key != "network"]
     varied = [key for key in (*keys, *sizes) if len({row.get(key) for row in rows}) > 1]
     columns = {name: {"input": "isl", "output": "osl"}.get(name, name) for name in varied}
+    columns |= {BASIS: "basis"} if basis is MIXED_BASIS else {}
     columns |= {
         name: title.format(basis.title)
         for name, title in OF_REQUESTS.items()
         if any(row.get(name) is not None for row in rows)
     }
     columns = mean_titles(columns, sweeps)
+    columns |= MIXED_TITLES if basis is MIXED_BASIS else {}
     if basis is ESTIMATE_BASIS:  # of an idle server: no TTFT, which is its bound at least
         columns["ttft_basis_s"] = IDLE_PREFILL
     notes = [*basis_notes(sweeps, rows, basis), *engine_notes(rows), *table_notes(rows)]
     notes += dict.fromkeys(note for sweep in sweeps for note in waiting_notes(sweep, basis))
-    reads_prompts = basis is ESTIMATE_BASIS and "ttft_pool_s" not in rows[0]
-    notes.append(PROMPTS_IN if reads_prompts else PROMPTS_APART)
+    prompts = {ESTIMATE_BASIS: PROMPTS_IN, MIXED_BASIS: PROMPTS_MIXED}
+    is_pool = "ttft_pool_s" in rows[0]
+    notes.append(PROMPTS_APART if is_pool else prompts.get(basis, PROMPTS_APART))
     notes += dict.fromkeys(_skipped_note(case) for sweep in sweeps for case in sweep.skipped)
     notes += [*map(as_note, assumptions_of(sweeps[0]).items())]
     notes += _payoff_notes(sweeps)

@@ -27,10 +27,18 @@ from rooflines.answers.best_split import (
     with_largest_batch,
 )
 from rooflines.answers.case_answer import thresholds_of
-from rooflines.answers.case_table import CASE_KEYS, UNRANKED, Cases, request_cases, side_by_side
+from rooflines.answers.case_table import (
+    CALIBRATED,
+    CASE_KEYS,
+    MIXED_TITLES,
+    UNRANKED,
+    Cases,
+    request_cases,
+    side_by_side,
+)
 from rooflines.answers.measured_number import several_measured
 from rooflines.answers.phrases import price_notes, step_title
-from rooflines.answers.question import NO_ESTIMATE, question_sweep
+from rooflines.answers.question import question_sweep
 from rooflines.answers.question_sizes import BLAS
 from rooflines.answers.question_words import EVERY_SPLIT, LIST_CHIPS, Question
 from rooflines.answers.typed_options import typed_options
@@ -83,7 +91,9 @@ def parts_cases(
     number = str({**question.options, **options}.get("chips", ""))
     several = question.model is not None and len(named) == len(question.chips) > 1
     trains = TRAIN in (options.get("phase"), question.options.get("phase"))
-    if several and trains and question.count is not None and _any_split(question):
+    asks_every = question.splits == [EVERY_SPLIT] or options.get("split") == AUTO
+    is_searched = (trains and _any_split(question)) or asks_every
+    if several and question.count is not None and is_searched:
         return _by_count(question, catalogues, bound=bound, **options)
     if several and number.isdigit() and question.count is None and _any_split(question):
         counted = replace(question, count=int(number), options={**question.options})
@@ -202,7 +212,7 @@ def _with_largest_batches(
     *,
     bound: bool,
 ) -> list[tuple[Question, dict[str, Any]]]:
-    """Questions with their largest batches as in `with_largest_batch`, all on one basis.
+    """Questions with their largest batches as in `with_largest_batch`, by the basis of each.
 
     Raises:
         RooflinesError: No question has a batch within the time; a note names the others.
@@ -215,9 +225,8 @@ def _with_largest_batches(
             errors[label] = error
         else:
             bases[label] = target_basis(sweep, bound=bound)
-    basis = next(iter(bases.values())) if len({*bases.values()}) == 1 else SERIALIZED_BASIS
     searched = []
-    for label in bases:
+    for label, basis in bases.items():
         question, options = parts[label]
         try:
             with_batch = with_largest_batch(
@@ -244,38 +253,67 @@ def _best_of_each(
     *,
     bound: bool,
 ) -> Cases:
-    """Best split of each question as one table, on one basis."""
+    """Best split of each question as one table, each on the basis that its splits are ranked by."""
     cases = [
         split_cases(question, catalogues, bound=bound, **options) for question, options in searches
     ]
     rows = [dict(case.rows[0]) for case in cases]
-    basis = table_basis(rows, bound=bound)
     trains = all("bubble" in row for row in rows)
-    if len({case.basis for case in cases}) > 1 and not trains:
-        unfitted = [
-            (question, {**keys, "calibration": [NO_ESTIMATE]}) for question, keys in searches
-        ]
-        return _best_of_each(unfitted, catalogues, bound=False)
+    if trains:
+        basis = table_basis(rows, bound=bound)
+    else:
+        basis = cases[0].basis if len({case.basis for case in cases}) == 1 else MIXED_BASIS
+        for row, case in zip(rows, cases, strict=True):
+            row |= {BASIS: case.basis.key, MIXED_BASIS.column: row.get(case.basis.column)}
+            row[f"{RATE}{MIXED_BASIS.suffix}"] = row.get(RATE)
     titles = {name: title for case in cases for name, title in case.columns.items()}
     columns = {"chip": "chip", "chips": "chips"}
-    columns |= {BASIS: "basis"} if basis is MIXED_BASIS else {}
     columns |= {name: title for name, title in titles.items() if name not in COMPARED_TO_BEST}
-    if basis is MIXED_BASIS:
-        rates = {f"{name}{suffix}" for name in BASIS_RATES for suffix in RATE_SUFFIXES}
-        columns = {name: title for name, title in columns.items() if name not in rates}
-        columns |= {f"{RATE}_basis": "tokens/s/chip", "mfu_basis": "MFU"}
     headline = _ranked_training(rows, basis, searches, catalogues) if trains else ""
+    columns = _mixed_columns(columns, trains=trains) if basis is MIXED_BASIS else columns
+    if len({row.get("B") for row in rows}) == 1:
+        columns.pop("B", None)
     columns |= {USD_RATE: "$/Mtok"} if any(row.get(USD_RATE) for row in rows) else {}
     sizes = {letter: rows[0][letter] for letter in ("B", "S") if letter not in columns}
+    sizes = {letter: size for letter, size in sizes.items() if size is not None}
     head = step_title({**rows[0], "chips": 1}, sizes)._replace(chip="").text()
+    lengths = {"input": "isl", "output": "osl"}
+    parts = [f"{word} = {rows[0][key]:,}" for key, word in lengths.items() if rows[0].get(key)]
     chips = {chip: catalogues.chips[chip] for question, _ in searches for chip in question.chips}
-    notes = ["Ask for one kind of chip to see all of its splits.", *price_notes(chips)]
+    fits = _calibrations(cases)
+    notes = [*fits, "Ask for one kind of chip to see all of its splits.", *price_notes(chips)]
     if basis is SERIALIZED_BASIS:
         notes.insert(0, "Kernels one after another: not each chip has a calibration.")
     if basis is MIXED_BASIS:
-        notes.insert(0, SERIALIZED_NOTE)
-    question_text = f"{head} · the best split of each{headline and chr(10)}{headline}"
-    return Cases(question_text, rows, columns, "B", basis, notes)
+        notes.insert(len(fits), SERIALIZED_NOTE)
+    for row in rows:
+        row |= {name: row.get(name) for name in columns}
+    title = " · ".join([head, *parts, "the best split of each"])
+    return Cases(f"{title}{headline and chr(10)}{headline}", rows, columns, "B", basis, notes)
+
+
+def _calibrations(cases: Sequence[Cases]) -> list[str]:
+    """Calibrations behind the estimates of several tables, in one sentence."""
+    notes = (note for case in cases for note in case.notes if note.startswith(CALIBRATED))
+    names = dict.fromkeys(note.removeprefix(CALIBRATED).partition("; rates")[0] for note in notes)
+    return [f"{CALIBRATED}{';'.join(names)}; rates and cost are theirs."] if names else []
+
+
+def _mixed_columns(columns: Mapping[str, str], *, trains: bool) -> dict[str, str]:
+    """Columns of a table with a basis for each row: in training both times, else the row's own."""
+    rates = {f"{name}{suffix}" for name in BASIS_RATES for suffix in RATE_SUFFIXES}
+    times = set() if trains else {ESTIMATE_BASIS.column, SERIALIZED_BASIS.column}
+    requests = columns.keys() & MIXED_TITLES.keys()
+    mixed = {name: columns[name] for name in ("chip", "chips")} | {BASIS: BASIS}
+    if not (trains or requests):
+        keys = {name: columns[name] for name in ("split", "B") if name in columns}
+        mixed |= {**keys, MIXED_BASIS.column: MIXED_BASIS.title}
+    for name, title in columns.items():
+        if name in rates and not requests:
+            mixed[f"{RATE}{MIXED_BASIS.suffix}"] = "tokens/s/chip"
+        elif name not in times:
+            mixed[name] = MIXED_TITLES.get(name, title)
+    return mixed | ({f"mfu{MIXED_BASIS.suffix}": "MFU"} if trains else {})
 
 
 RATE_SUFFIXES = ("", SERIALIZED_BASIS.suffix, ESTIMATE_BASIS.suffix)
