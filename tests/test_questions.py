@@ -11,6 +11,7 @@ from rooflines.answers.name_search import find_checkpoint
 from rooflines.answers.word_forms import WORD_FORMS
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.quantities import MeasuredValue, measured_value, quantity
+from rooflines.basics.text import seconds
 from rooflines.cli.main import run
 
 QUESTIONS = asked_in(CASES / "questions.txt")
@@ -172,3 +173,24 @@ def test_plans_of_training_are_searched_with_sharded_weights(capsys):
     assert {row["shard"] for row in weights} == {"weights"}
     tp = table(capsys, *words[:-3], "tp4")
     assert {row["tp"] for row in tp} == {"4"}
+
+
+def test_a_table_of_splits_leads_with_its_best(capsys):
+    words = ("explain", "8xh100", "llama-3.1-8b", "B=64", "S=8k", "auto")
+    assert run([*words]) == 0
+    headline = capsys.readouterr().out.splitlines()[1]
+    rows = [row for row in table(capsys, *words) if row["fits"] != "false"]
+    best = min(rows, key=lambda row: float(row["t_estimate_s"]))
+    assert headline.startswith(f"By the estimate {best['split']} is the quickest: ")
+    for column in ("t_estimate_s", "t_estimate_p10_s", "t_lower_s"):
+        assert seconds(float(best[column])) in headline
+
+
+def test_requests_on_several_chips_have_the_basis_of_each(capsys):
+    words = ("isl=1k", "osl=1k", "concurrency=16", "tp4")
+    rows = table(capsys, "explain", "h100", "mi300x", "llama-3.1-70b", *words)
+    assert [row["basis"] for row in rows] == ["estimate", "serialized"]
+    for chip, row in zip(("h100", "mi300x"), rows, strict=True):
+        (alone,) = table(capsys, "explain", chip, "llama-3.1-70b", *words)
+        for column in ("ttft_basis_s", "tpot_basis_s", "output_tokens_per_s"):
+            assert row[column] == alone[column]

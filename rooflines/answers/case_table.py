@@ -203,6 +203,7 @@ class Cases:
         levers = ""
         if self.number.estimate_s is not None and self.number.estimate_s < self.number.time_s:
             levers = f"as calibrated, {seconds(self.number.estimate_s)}"
+            levers += "; a step at one context has what dtypes, splits and chips would give"
         return measured_section(
             self.number,
             per="a token (TPOT)",

@@ -9,10 +9,10 @@ from rooflines.answers.kernel_answer import (
     KernelAnswer,
     bound_words,
     chip_records,
-    measured_kernel,
     rate_words,
 )
 from rooflines.answers.kernel_estimate import UNTIMED
+from rooflines.answers.measured_kernel import measured_kernel
 from rooflines.answers.phrases import Line, Title
 from rooflines.basics.text import seconds, si
 from rooflines.kinds.chains import parse_chain
@@ -73,7 +73,7 @@ def chain_answer(
         numbers=chip_records(chip, used),
         estimate=None,
         untimed=UNTIMED,
-        measured=measured_kernel(measured, row),
+        measured=measured_kernel(measured, row, chip),
     )
 
 

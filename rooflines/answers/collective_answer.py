@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.answer_values import ResourceTime
 from rooflines.answers.kernel_answer import (
-    IN_SWITCH,
     KernelAnswer,
     bound_words,
     chip_records,
-    measured_kernel,
 )
 from rooflines.answers.kernel_estimate import UNTIMED, collective_estimate
+from rooflines.answers.measured_kernel import IN_SWITCH, measured_kernel
 from rooflines.answers.phrases import Line, Title
 from rooflines.basics.text import seconds, si
 from rooflines.kinds.collectives import ALL_REDUCE, PAIRWISE, placed_collective
@@ -66,7 +65,7 @@ def collective_answer(
         numbers=chip_records(chip, used),
         estimate=estimate,
         untimed=UNTIMED,
-        measured=measured_kernel(measured, row),
+        measured=measured_kernel(measured, row, chip, estimate),
     )
 
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS
 from rooflines.answers.phrases import Line, Section
 from rooflines.answers.screen import Screen
-from rooflines.basics.errors import RooflinesError
-from rooflines.basics.quantities import TIME, measured_value, quantity
-from rooflines.basics.text import percent, seconds, si, significant
+from rooflines.basics.text import percent, si
 from rooflines.hardware.chip_parts import number_records
 
 if TYPE_CHECKING:
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
 
 THRESHOLDS = "Compute-bound from this size on, other sizes fixed:"
 """Title above critical sizes."""
-
-IN_SWITCH = "t_in_switch_s"
-"""Column with the time where the network adds up in its switch [s]."""
 
 BOUND_WORDS = {"vector": "bound by the vector unit", "exp": "bound by exponentials"}
 """Bottlenecks in words, where they are no noun of the field."""
@@ -138,64 +133,3 @@ def rate_words(row: Mapping[str, Any], peak_per_s: float | None, *, is_mean: boo
         most = "" if is_mean else "at most "
         return f"{most}{si(rate, 'FLOP/s')}, {percent(rate / peak_per_s)} of peak"
     return f"{si(row['memory_bytes'], 'B')} of compulsory traffic"
-
-
-def measured_kernel(typed: str | None, row: Mapping[str, Any]) -> Section | None:
-    """Measured number against the bound and the estimate, in words.
-
-    Args:
-        typed: A time, FLOP/s, a bandwidth, or for a collective its busbw or `algbw=274GB/s`.
-        row: The row.
-
-    Raises:
-        RooflinesError: It is something else.
-    """
-    if typed is None:
-        return None
-    time_s, lower = _measured_time(typed, row), float(row["t_lower_s"])
-    over = significant(time_s / lower)
-    label = "bound" if row.get(IN_SWITCH) is None else "ring"
-    lines = [Line(label, percent(lower / time_s), f"{seconds(time_s)} is {over} times the {label}")]
-    if estimate_s := row.get("t_estimate_s"):
-        text = f"{significant(time_s / estimate_s)} times the estimate"
-        lines.append(Line("estimate", percent(estimate_s / time_s), text))
-    if rates := "; ".join(_rates(row, time_s)):
-        lines.append(Line("rates", "", rates))
-    if time_s < lower:
-        in_switch = row.get(IN_SWITCH)
-        reasons = "data in a cache, another dtype, sparsity, or a masked half that is counted"
-        if in_switch:
-            over = significant(time_s / in_switch)
-            reasons = f"reduced in the switch; {over} times the bound of that"
-        lines.append(Line("faster", "", f"than the {label}: {reasons}"))
-    return Section(f"Measured {typed}:", lines)
-
-
-def _rates(row: Mapping[str, Any], time_s: float) -> list[str]:
-    """Rates in a measured time."""
-    rates = []
-    if row["flops"]:
-        rates.append(si(row["flops"] / time_s, "FLOP/s"))
-    if row.get("bus_factor"):
-        rates.append(f"busbw {si(row['bus_factor'] * row['bytes'] / time_s, 'B/s')}")
-    elif row["memory_bytes"]:
-        rates.append(f"{si(row['memory_bytes'] / time_s, 'B/s')} of memory traffic")
-    return rates
-
-
-def _measured_time(typed: str, row: Mapping[str, Any]) -> float:
-    """Time behind a measured number [s]."""
-    name, _, text = typed.rpartition("=")
-    if text.lower().endswith(("b/s", "bps")):
-        rate = float(quantity(text, "bandwidth"))
-        if "bus_factor" not in row:
-            return float(row["memory_bytes"]) / rate
-        factor = 1.0 if name.lower() == "algbw" else float(row["bus_factor"])
-        return factor * float(row["bytes"]) / rate
-    value = measured_value(text)
-    if value.kind == TIME:
-        return value.value
-    if value.kind == "flops_per_s":
-        return float(row["flops"] or row["vector_flops"]) / value.value
-    problem = f"is {typed}, which is no time or rate of a kernel"
-    raise RooflinesError("measured", problem, "write 250us, 650TFLOP/s or 2.1TB/s")

@@ -8,9 +8,9 @@ from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS
 from rooflines.answers.case_table import MAX_CASES, Cases
 from rooflines.answers.chain_answer import chain_answer
 from rooflines.answers.collective_answer import collective_answer
-from rooflines.answers.kernel_answer import IN_SWITCH
 from rooflines.answers.kernel_estimate import KernelChip
 from rooflines.answers.kind_answer import kind_answer
+from rooflines.answers.measured_kernel import IN_SWITCH
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.hardware.entries import MAIN_MEMORY

@@ -14,7 +14,7 @@ from rooflines.answers.question_sizes import values_of
 from rooflines.answers.word_forms import says_nothing
 from rooflines.answers.word_groups import chip_match, longest_words
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
-from rooflines.basics.quantities import quantity, quantity_kind
+from rooflines.basics.quantities import is_measured_rate, quantity, quantity_kind
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.support import default_route
 from rooflines.kinds.collectives import (
@@ -737,7 +737,9 @@ class _Words:
         question = self.question
         if not token[0].isdigit():
             return False
-        if quantity_kind(token) == "time" and not token.isdigit() and question.measured is None:
+        is_rate = is_measured_rate(token) or token.lower().endswith("b/s")
+        is_time = quantity_kind(token) == "time" and not token.isdigit()
+        if (is_time or is_rate) and question.measured is None:
             question.measured = token
             return True
         if question.collective and PAYLOAD not in question.sizes:

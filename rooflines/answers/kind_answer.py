@@ -11,10 +11,10 @@ from rooflines.answers.kernel_answer import (
     KernelAnswer,
     bound_words,
     chip_records,
-    measured_kernel,
     rate_words,
 )
 from rooflines.answers.kernel_estimate import UNTIMED, kernel_estimate
+from rooflines.answers.measured_kernel import measured_kernel
 from rooflines.answers.phrases import DIGITS, Line, Title, crossover, distinguishable
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.text import seconds, si, significant
@@ -101,7 +101,7 @@ def kind_answer(  # noqa: PLR0913, the parts of a question
         threshold_lines=[
             _threshold_line(threshold, complete, row["bound"]) for threshold in thresholds
         ],
-        measured=measured_kernel(measured, row),
+        measured=measured_kernel(measured, row, chip, estimate),
     )
 
 

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
     from rooflines.basics.quantities import MeasuredValue
 
+BUS_RATE, TRAFFIC_RATE = "busbw", "traffic"
+"""Kinds of rates that kernels have: bus bandwidth, memory traffic."""
+
 MIN_BUSY = 0.3
 """Busy share from which a resource counts as busy [1]: with none, the time goes elsewhere."""
 
@@ -125,6 +128,10 @@ class MeasuredNumber:
         rates = self.rates
         if FLOPS_PER_S in rates:
             yield si(rates[FLOPS_PER_S], "FLOP/s")
+        if BUS_RATE in rates:
+            yield f"busbw {si(rates[BUS_RATE], 'B/s')}"
+        if TRAFFIC_RATE in rates:
+            yield f"{si(rates[TRAFFIC_RATE], 'B/s')} of memory traffic"
         if PER_USER in rates:
             yield f"{significant(rates[PER_USER])} tokens/s/user"
         if PER_CHIP in rates:
@@ -139,12 +146,15 @@ class MeasuredNumber:
             trains: True for training, whose recomputation HFU counts.
         """
         rates = self.rates
-        mfu, full = percent(rates[MFU]), percent(rates.get(MFU_FULL, rates[MFU]))
-        yield f"MFU {mfu}" if mfu == full else f"MFU {mfu}, {full} counting all token pairs"
+        if MFU in rates:
+            mfu, full = percent(rates[MFU]), percent(rates.get(MFU_FULL, rates[MFU]))
+            yield f"MFU {mfu}" if mfu == full else f"MFU {mfu}, {full} counting all token pairs"
         if trains:
             yield f"HFU {percent(rates[HFU])}, including recomputation"
-        yield f"MBU {percent(rates[MBU])}"
-        yield "peaks nominal and dense"
+        if MBU in rates:
+            yield f"MBU {percent(rates[MBU])}"
+        if rates.keys() & {MFU, MBU}:
+            yield "peaks nominal and dense"
 
 
 def judged_number(
@@ -176,7 +186,7 @@ def judged_number(
         bound_s=bound_s,
         bound_share=bound_s / time_s,
         estimate_ratio=None if estimate_s is None else time_s / estimate_s,
-        place=_place(time_s, p10_s, p90_s),
+        place=place_in_band(time_s, p10_s, p90_s),
         estimate_s=estimate_s,
         p10_s=p10_s,
         p90_s=p90_s,
@@ -203,7 +213,7 @@ def dtypes_order(dtypes: Mapping[str, Any], *, slowest: bool = False) -> tuple[f
     return float(f"{dtypes['t_lower_s']:.2g}"), integers != slowest
 
 
-def _place(time_s: float, p10_s: float | None, p90_s: float | None) -> str | None:
+def place_in_band(time_s: float, p10_s: float | None, p90_s: float | None) -> str | None:
     """Place of a time in a band; None: no band."""
     if p10_s is None or p90_s is None:
         return None
@@ -243,8 +253,15 @@ COUNTED_TOKENS: Mapping[str | None, str] = {
 """Tokens behind rates, by phase."""
 
 
-def measured_section(
-    number: MeasuredNumber, *, per: str, band_share: str, levers: str, phase: str | None = None
+def measured_section(  # noqa: PLR0913, words of several answers
+    number: MeasuredNumber,
+    *,
+    per: str,
+    band_share: str,
+    levers: str,
+    phase: str | None = None,
+    bound_name: str = "bound",
+    where: str | None = None,
 ) -> Section:
     """A measured number in words: shares, place in the band, utilizations, what is left.
 
@@ -254,10 +271,12 @@ def measured_section(
         band_share: Measurements inside the band.
         levers: Changes that take less time; empty: none.
         phase: Phase of a step, whose tokens are counted; None: an operation.
+        bound_name: Name of the bound: `ring` where a switch may beat it.
+        where: Places of the time while no resource is busy; None: those of a step or an operation.
     """
     typed = "" if number.kind == TIME else f", typed {number.typed}"
     title = " ".join(filter(None, ["Measured", seconds(number.time_s), per])) + f"{typed}:"
-    lines = [Line("bound", "", _beside_bound(number))]
+    lines = [Line(bound_name, "", _beside_bound(number, bound_name))]
     if number.estimate_ratio is not None:
         lines.append(Line("estimate", "", _beside_estimate(number, band_share)))
     elif number.serial_s is not None:
@@ -267,11 +286,12 @@ def measured_section(
     if rates := ", ".join(number.rate_texts()):
         counted_tokens = COUNTED_TOKENS.get(phase, "")
         lines.append(Line("rates", "", f"{rates} {counted_tokens}".rstrip()))
-    lines.append(Line("of peak", "", "; ".join(number.utilization_texts(trains=phase == TRAIN))))
+    if utilizations := "; ".join(number.utilization_texts(trains=phase == TRAIN)):
+        lines.append(Line("of peak", "", utilizations))
     if number.beats_bound:
         lines += [Line(reason.subject, "", reason.text) for reason in number.reasons]
         return Section(title, lines)
-    if left := "; ".join(_left(number)):
+    if left := "; ".join(_left(number, bound_name)):
         lines.append(Line("left", "", left))
     if number.fits is False:
         text = "what is counted here does not fit; a run holds less: shards, recomputation, offload"
@@ -279,13 +299,13 @@ def measured_section(
     if levers:
         lines.append(Line("faster", "", levers))
     if number.outside_kernels:
-        lines.append(Line("look", "", _outside(number)))
+        lines.append(Line("look", "", _outside(number, where)))
     return Section(title, lines)
 
 
-def _beside_bound(number: MeasuredNumber) -> str:
+def _beside_bound(number: MeasuredNumber, name: str) -> str:
     """Measured time over the bound."""
-    bound = f"the bound of {seconds(number.bound_s)}"
+    bound = f"the {name} of {seconds(number.bound_s)}"
     if number.beats_bound:
         times = significant(number.bound_share)
         return f"{times} times as fast as {bound}: by a reason below, or the number is wrong"
@@ -306,26 +326,28 @@ def _beside_estimate(number: MeasuredNumber, band_share: str) -> str:
     return f"{text}, {places[number.place or INSIDE]}, {band}"
 
 
-def _left(number: MeasuredNumber) -> Iterator[str]:
+def _left(number: MeasuredNumber, bound_name: str) -> Iterator[str]:
     """Time above the estimate, and above the bound."""
     above_s = number.above_estimate_s
     if above_s is not None and above_s > 0:
         yield f"{seconds(above_s)} above the estimate"
     if number.above_bound_s > 0:
-        yield f"{seconds(number.above_bound_s)} above the bound"
+        yield f"{seconds(number.above_bound_s)} above the {bound_name}"
     if above_s is None and number.time_s > number.upper_s:
         yield f"{seconds(number.time_s - number.upper_s)} above the time without any overlap"
 
 
-def _outside(number: MeasuredNumber) -> str:
+def _outside(number: MeasuredNumber, where: str | None) -> str:
     """Places of the time while no resource is busy."""
     busiest = max(number.busy, key=number.busy.__getitem__)
-    bottleneck = next(resource.bound for resource in RESOURCES if resource.name == busiest)
+    bottlenecks = {resource.name: resource.bound for resource in RESOURCES}
+    bottleneck = bottlenecks.get(busiest, "vector unit")
     share = (
         f"{bottleneck}, the busiest resource, needs {percent(number.busy[busiest])} of this time"
     )
-    where = "host, launches, input pipeline, waiting for others"
-    if number.serial_s is None:
-        where = "launch and host in the timing, waiting, or a kernel made for other shapes"
+    if where is None:
+        where = "host, launches, input pipeline, waiting for others"
+        if number.serial_s is None:
+            where = "launch and host in the timing, waiting, or a kernel made for other shapes"
     expected = "; expected at these sizes" if number.place in (BELOW, INSIDE) else ""
     return f"outside the kernels: {where} ({share}, less than {percent(MIN_BUSY)}){expected}"

@@ -121,10 +121,15 @@ def work_at_rate(resource: ResourceTime) -> str:
 
 
 def price_notes(chips: Mapping[str, Chip]) -> Iterator[str]:
-    """Price for each chip in a table, with provider and month, and the chips without one."""
+    """Price for each chip in a table, with provider and month, and the chips without one.
+
+    Where providers differ, a note says that costs compare their offers.
+    """
     prices = {name: chip.lowest_price() for name, chip in chips.items()}
     if priced := [f"{name} {price}" for name, price in prices.items() if price]:
         yield f"Lowest dated prices: {'; '.join(priced)}."
+    if len({price.provider for price in prices.values() if price}) > 1:
+        yield "Providers differ: costs compare these offers, not the chips alone."
     if unpriced := [name for name, price in prices.items() if not price]:
         yield f"No dated price: {', '.join(unpriced)}."
 

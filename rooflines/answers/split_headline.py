@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 RATE, USER_RATE = "tokens_per_s_per_chip", "tokens_per_s_per_user"
 """Columns with rates of one chip and of one user."""
 
-NOUNS = {DECODE: " a token (TPOT)", TRAIN: " a step"}
+NOUNS: Mapping[str, str] = {DECODE: " a token (TPOT)", TRAIN: " a step"}
 """Words after a step's time, by phase."""
 
 
-def split_headline(
+def split_headline(  # noqa: PLR0913, the parts of a table
     rows: Sequence[Mapping[str, Any]],
     basis: Basis,
     titles: Mapping[str, str],
