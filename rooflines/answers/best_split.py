@@ -19,7 +19,7 @@ from rooflines.answers.best_plans import (
 )
 from rooflines.answers.case_answer import rows_of
 from rooflines.answers.case_table import (
-    BAND,
+    BAND_TEXT,
     USER_RATE,
     Cases,
     band_text,
@@ -484,7 +484,7 @@ def split_cases(  # noqa: PLR0913, the parts of a question
             row[USER_RATE] = row[RATE] * row["chips"] / row["B"]
     if basis is ESTIMATE_BASIS:
         for row in rows:
-            row[BAND] = band_text(row)
+            row[BAND_TEXT] = band_text(row)
     same: dict[str, int] = {letter: rows[0][letter] for letter in question.sizes}
     head = step_title(rows[0], same, every_split=True).text()
     head = head if report is None else report.head(head)
@@ -671,7 +671,7 @@ COLUMNS = {
     "split": "split",
     "B": "B",
     "t_estimate_s": "estimate",
-    BAND: "80% within",
+    BAND_TEXT: "80% within",
     "t_serial_s": "serialized",
     "t_upper_s": "no overlap",
     "t_lower_s": "at least",

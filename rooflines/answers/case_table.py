@@ -114,7 +114,7 @@ IDLE_PREFILL = "prefill, idle (estimate)"
 MIXED_TITLES = {"ttft_basis_s": "prefill, idle", "tpot_basis_s": "TPOT"}
 """Titles of times that rows have on several bases."""
 
-CALIBRATED = "Estimates are calibrated to"
+CALIBRATED_TO = "Estimates are calibrated to"
 """Beginning of the note on calibrations."""
 
 ALL_TOKENS = "tokens/s"
@@ -123,7 +123,7 @@ ALL_TOKENS = "tokens/s"
 UNRANKED = "Runs take longer: that time and its rates do not rank beside estimates."
 """Sentence on serialized rows in a table of estimates."""
 
-BAND, USER_RATE, OF_PEAK = "band", "tokens_per_s_per_user", "share_of_peak"
+BAND_TEXT, USER_RATE, OF_PEAK = "band", "tokens_per_s_per_user", "share_of_peak"
 """Columns that a table of cases has besides those of a sweep, on its basis."""
 
 
@@ -141,7 +141,7 @@ def operation_titles(basis: Basis) -> dict[str, str]:
     """Column titles of operations on a screen, by column."""
     return {
         basis.column: basis.title,
-        BAND: "80% within",
+        BAND_TEXT: "80% within",
         BOUND_BASIS.column: BOUND_BASIS.title,
         "bound": "bound",
         OF_PEAK: "of peak",
@@ -155,7 +155,7 @@ def step_titles(basis: Basis) -> dict[str, str]:
     return {
         **({BASIS: "basis"} if basis is MIXED_BASIS else {}),
         basis.column: basis.title,
-        BAND: "80% within",
+        BAND_TEXT: "80% within",
         BOUND_BASIS.column: BOUND_BASIS.title,
         "bound": "bound",
         USER_RATE: "tokens/s/user",
@@ -384,7 +384,7 @@ def _on_basis(row: Mapping[str, Any], basis: Basis) -> dict[str, Any]:
     """Band, and rates at the time of the basis, that a sweep's row does not have."""
     values: dict[str, Any] = {}
     if basis in (ESTIMATE_BASIS, MIXED_BASIS):
-        values[BAND] = band_text(row)
+        values[BAND_TEXT] = band_text(row)
     if "utilization" in row:
         values[OF_PEAK] = row["utilization"] * row[BOUND_BASIS.column] / row[basis.column]
     elif row["phase"] == DECODE:
@@ -426,7 +426,7 @@ def basis_notes(
             texts += [] if kin is None else [f"by timings of {kin}"]
             chip_notes |= dict.fromkeys(f"{case.chip}: {text}." for text in texts)
         named = (f"{name} ({', '.join(dict.fromkeys(chips))})" for name, chips in origins.items())
-        yield f"{CALIBRATED} {'; '.join(named)}; rates and cost are theirs."
+        yield f"{CALIBRATED_TO} {'; '.join(named)}; rates and cost are theirs."
         yield from chip_notes
         if basis is MIXED_BASIS:
             yield (

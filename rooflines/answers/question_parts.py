@@ -28,7 +28,7 @@ from rooflines.answers.best_split import (
 )
 from rooflines.answers.case_answer import thresholds_of
 from rooflines.answers.case_table import (
-    CALIBRATED,
+    CALIBRATED_TO,
     CASE_KEYS,
     MIXED_TITLES,
     UNRANKED,
@@ -294,9 +294,11 @@ def _best_of_each(
 
 def _calibrations(cases: Sequence[Cases]) -> list[str]:
     """Calibrations behind the estimates of several tables, in one sentence."""
-    notes = (note for case in cases for note in case.notes if note.startswith(CALIBRATED))
-    names = dict.fromkeys(note.removeprefix(CALIBRATED).partition("; rates")[0] for note in notes)
-    return [f"{CALIBRATED}{';'.join(names)}; rates and cost are theirs."] if names else []
+    notes = (note for case in cases for note in case.notes if note.startswith(CALIBRATED_TO))
+    names = dict.fromkeys(
+        note.removeprefix(CALIBRATED_TO).partition("; rates")[0] for note in notes
+    )
+    return [f"{CALIBRATED_TO}{';'.join(names)}; rates and cost are theirs."] if names else []
 
 
 def _mixed_columns(columns: Mapping[str, str], *, trains: bool) -> dict[str, str]:
