@@ -195,10 +195,9 @@ class TrainingCase(StepCase):
 
     @property
     def unjudged_part(self) -> str | None:
-        """Part of the model that no judged step has, so that no fit applies; None: there is none.
+        """Model part that no judged step has, so that no fit applies; None: there is none.
 
-        Fits are judged by steps of models with attention to all tokens or a window, dense or with
-        experts, and of models with states and experts.
+        Judged steps have attention to all tokens or a window, or states beside experts.
         """
         shape = self.model.shape
         if shape.sparse is not None:
