@@ -115,6 +115,16 @@ def test_every_plan_of_training_has_the_numbers_of_python(visit):
         assert explorer.wrong_answer(visit.page, value) == {}, asked
 
 
+@pytest.mark.parametrize("model", ["deepseek-v3.2", "nemotron-3-super", "kimi-k3"])
+def test_states_and_chosen_tokens_train_with_the_numbers_of_python(visit, model):
+    sizes = {"B": 64, "S": 8192, "micro_batch": 2, "basis": "bound", "custom": {}}
+    state = {"subject": "model", "chips": "b200", "phase": "train", "format": "bf16", **sizes}
+    for plan in ("dp8-fsdp", "tp2-dp4", "ep8-dp8"):
+        asked = {**state, "model": model, "plan": plan}
+        show(visit.page, explorer.address_of(asked))
+        assert explorer.wrong_answer(visit.page, explorer.explained(asked)) == {}, asked
+
+
 THROUGHPUT = """() => {
   const [draw, drawn] = [SVG.draw, []];
   SVG.draw = (_, { marks }) => drawn.push(marks);
@@ -490,8 +500,8 @@ def test_training_shows_what_it_has_and_tells_the_rest(visit):
     assert "tab context" in told
     show(visit.page, state | {"chips": "b300", "model": "gpt-oss-120b", "plan": "dp8"})
     assert "of states and" in visit.page.evaluate(explorer.WORDS)
-    show(visit.page, state | {"model": "deepseek-v3.2"})
-    assert "sparse attention, whose training is not modelled" in visit.page.evaluate(explorer.WORDS)
+    show(visit.page, state | {"model": "nemotron-3-super", "plan": "tp2-cp4-dp1"})
+    assert "a state passes from token to token" in visit.page.evaluate(explorer.WORDS)
     show(visit.page, state | {"basis": "calibrated"})
     assert "times the compute time with the bubble, as in 9 measured steps" in visit.page.evaluate(
         explorer.WORDS

@@ -16,6 +16,8 @@ MODELS = (
     "qwen3-30b-a3b",
     "deepseek-v3",
     "gpt-oss-20b",
+    "nemotron-3-nano",
+    "qwen3.5-35b-a3b",
 )
 CHIPS = ("h100-sxm", "h200-sxm", "b200", "mi300x", "a100-sxm-80gb")
 GIVEN: tuple[dict[str, Any], ...] = (
