@@ -145,9 +145,10 @@ def _pools(rows: Rows) -> Line:
         return Line("pools", "never", f"{within}: no batch keeps it; {never}")
     texts = [_pools_text(row, time)]
     texts += [_pools_text(at[0], name) for name, at in further if at[0]["gain"]]
-    value = f"gain {significant(row['gain'])}"
-    handover = "KV-cache transfer left out"
-    return Line("pools", value, f"tokens/s/chip {within}, {'; '.join([*texts, never, handover])}")
+    value = f"{significant(row['gain'])}x"
+    left_out = "KV-cache transfer left out"
+    text = f"the tokens/s/chip of mixed servers {within}, {'; '.join([*texts, never, left_out])}"
+    return Line("pools", value, text)
 
 
 def _pools_text(row: Mapping[str, Any], time: str) -> str:
@@ -155,7 +156,7 @@ def _pools_text(row: Mapping[str, Any], time: str) -> str:
     mixed, apart, servers = (
         significant(row[name]) for name in ("critical_exact", "apart_B", "servers")
     )
-    gain = f"{significant(row['gain'])} " if time != ESTIMATED_TIME else ""
+    gain = f"{significant(row['gain'])}x " if time != ESTIMATED_TIME else ""
     return (
         f"{gain}{_basis(time, [row])}: {mixed} sequences a mixed server, {apart} apart with "
         f"{servers} prefill servers each"
