@@ -31,6 +31,7 @@ from rooflines.fits.calibration_files import (
     STEP_BAND,
     Calibrations,
     Errors,
+    FittedTraining,
     calibrations_yaml,
     numbers_in,
     shipped_calibrations,
@@ -271,6 +272,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("tables", nargs="*", metavar="TABLE")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--steps", action="store_true", help="keep the fits of kernels")
+    parser.add_argument("--training", action="store_true", help="keep all fits but of training")
     parser.add_argument(
         "--every-site",
         action="store_true",
@@ -279,6 +281,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     threadpool_limits(1)  # small arrays: threads only wait for each other
     date = datetime.now(tz=UTC).date().isoformat()
+    if options.training:
+        return write_training(date)
     shipped = shipped_calibrations().model_copy(update={"steps": {}})
     tables = options.tables or [*public_tables(), *OWN]
     found, rows = shipped, list[tuple[str, ...]]()
@@ -290,9 +294,7 @@ def main(arguments: Sequence[str]) -> int:
         served = public_tables()[0].parents[1] / "models" / "served.csv"
         source = f"runs of InferenceX, collected by {DATA}"
         steps, tested = step_fits(served_runs(served, found), source, date)
-        published = public_tables()[0].parents[1] / "training" / "published-steps.csv"
-        training = {**shipped.training, **training_fits(published, date)}
-        fits = {"steps": steps, "training": dict(sorted(training.items())), "kin": KIN}
+        fits = {"steps": steps, "training": training_with(shipped, date), "kin": KIN}
         found = found.model_copy(update=fits)
         rows += [step_row(key, fit["decode"].held_out) for key, fit in steps.items()]
         rows += left_out_rows(tested)
@@ -307,6 +309,20 @@ def main(arguments: Sequence[str]) -> int:
             steps_alone = [line for line in rows if line[1] in STEP_SUBJECTS]
             text = as_table(names, steps_alone, None)
             HELD_OUT_RUNS.write_text(f"{HELD_OUT_HEAD}\n{text}\n", encoding="utf-8")
+    return 0
+
+
+def training_with(shipped: Calibrations, date: str) -> dict[str, dict[str, FittedTraining]]:
+    """Fits of training steps, with those that are shipped for other stacks."""
+    published = public_tables()[0].parents[1] / "training" / "published-steps.csv"
+    return dict(sorted({**shipped.training, **training_fits(published, date)}.items()))
+
+
+def write_training(date: str) -> int:
+    """Write the fits of training steps alone."""
+    shipped = shipped_calibrations()
+    found = shipped.model_copy(update={"training": training_with(shipped, date)})
+    CALIBRATIONS_FILE.write_text(calibrations_yaml(found, ABOUT), encoding="utf-8")
     return 0
 
 

@@ -1,8 +1,13 @@
 """Fits of training steps that stacks publish: slowdown over the math, by chip, dtypes and experts.
 
-`python -m benchmarks.calibration --write` fits them with all else; this module alone prints their
-errors. It reads `training/published-steps.csv` of the folder `ROOFLINES_PUBLIC_DATA`. A step whose
-model is not in the catalogue has its shape from `SHAPES`, or is left out and counted.
+Most stacks have the median of their steps. Megatron-Bridge's steps are enough for six numbers in
+common: a factor each for experts, fp8, nvfp4 and experts on racks, and an exponent of the width of
+models with experts.
+
+`python -m benchmarks.calibration --write` fits them with all else, with `--training` them alone;
+this module prints their errors. It reads `training/published-steps.csv` of the folder
+`ROOFLINES_PUBLIC_DATA`. A step whose model is not in the catalogue has its shape from its row or
+from `SHAPES`, or is left out and counted.
 """
 
 from __future__ import annotations
@@ -10,24 +15,27 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from math import inf
+from functools import cache
+from math import exp, inf, log, sqrt
 from pathlib import Path
 from statistics import mean, median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import polars as pl
+from scipy.optimize import least_squares
 
 import rooflines
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.text import significant
 from rooflines.cli.output import as_table
-from rooflines.fits.calibration_files import FittedTraining
-from rooflines.models.architecture import Shape
+from rooflines.fits.calibration_files import TYPICAL_WIDTH, FittedTraining
+from rooflines.models.architecture import Gqa, Shape
 from rooflines.models.library import find_model, model_entries
 from rooflines.models.model import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 PEAKS = {"bf16": 989.4e12, "fp8": 1979e12}
 """Dense peaks of an H100 that printed shares of peak are of [FLOP/s]."""
@@ -86,6 +94,12 @@ class Group(NamedTuple):
 
 BLACKWELL = ("b200", "gb200", "b300", "gb300")
 HOPPER = ("h100-sxm", "h200-sxm")
+RACKS = ("gb200", "gb300")
+DEVICES = {"tpu-7x": 2}
+"""Devices of a chip that a stack counts micro-batches of [1]."""
+
+MEGATRON_BRIDGE = "megatron-bridge"
+MAXTEXT = "files of AI-Hypercomputer/maxtext and tpu-recipes, Apache-2.0, (c) Google"
 BRIDGE = "performance summary of NVIDIA-NeMo/Megatron-Bridge at 4ab94dfa, Apache-2.0, (c) NVIDIA"
 
 GROUPS = (
@@ -113,10 +127,21 @@ GROUPS = (
         experts=True,
         source="performance summary of NVIDIA-NeMo/Automodel at cb976544, Apache-2.0, (c) NVIDIA",
     ),
-    Group("megatron-bridge", ("h100-sxm",), HOPPER, "fp8", experts=False, source=BRIDGE),
-    Group("megatron-bridge", ("h100-sxm",), HOPPER, "fp8", experts=True, source=BRIDGE),
-    Group("megatron-bridge", BLACKWELL, BLACKWELL, "fp8", experts=False, source=BRIDGE),
-    Group("megatron-bridge", BLACKWELL, BLACKWELL, "fp8", experts=True, source=BRIDGE),
+    *(
+        Group("maxtext", (chip,), (chip,), compute, experts=False, source=MAXTEXT)
+        for chip, compute in (("tpu-v5p", "bf16"), ("tpu-7x", "bf16"), ("tpu-7x", "fp8"))
+    ),
+    *(
+        Group(MEGATRON_BRIDGE, chips, chips, compute, experts=experts, source=BRIDGE)
+        for chips, compute, experts in (
+            (HOPPER, "fp8", False),
+            (HOPPER, "fp8", True),
+            (BLACKWELL, "fp8", False),
+            (BLACKWELL, "fp8", True),
+            (BLACKWELL, "nvfp4", False),
+            (BLACKWELL, "bf16", True),
+        )
+    ),
 )
 """Fits that are made."""
 
@@ -126,8 +151,10 @@ class PublishedStep(NamedTuple):
 
     Attributes:
         stack, chip, model: Names.
+        release: Release of the stack; None: not printed.
         compute: Compute dtype of linear layers, every kind of fp8 together.
         experts: Whether the model has routed experts.
+        width: Model width D [1].
         over_math: Measured time / (t_math_s / (1 - bubble)) [1].
         over_lower: Measured time / t_lower_s [1].
     """
@@ -135,14 +162,24 @@ class PublishedStep(NamedTuple):
     stack: str
     chip: str
     model: str
+    release: str | None
     compute: str
     experts: bool
+    width: int
     over_math: float
     over_lower: float
 
 
-def model_of(name: str) -> Model | None:
-    """Model of a step; None: neither the catalogue nor `SHAPES` has it."""
+def model_of(row: Mapping[str, Any]) -> Model | None:
+    """Model of a step; None: the catalogue, `SHAPES` and the row itself lack its shape."""
+    name = row["model"]
+    sizes = dict(part.split("=") for part in (row["shape"] or "").split() if "=" in part)
+    if {*"DLNKHFV"} <= sizes.keys():
+        heads = {letter: int(sizes[letter]) for letter in "NKH"}
+        form = {"layers": int(sizes["L"]), "D": int(sizes["D"]), "V": int(sizes["V"])}
+        mlp = {"F": int(sizes["F"]), "gated": "gated" in row["shape"]}
+        shape = Shape.model_validate({**form, "attention": heads, "mlp": mlp})
+        return Model(name.lower().replace(" ", "-"), shape)
     if name in SHAPES:
         width, layers, heads, rows = SHAPES[name]
         attention = {"N": heads, "K": heads, "H": width // heads}
@@ -154,18 +191,22 @@ def model_of(name: str) -> Model | None:
 
 
 def seconds_of(row: Mapping[str, Any], model: Model) -> float:
-    """Time of a step: as printed, or by the printed share of peak [s].
+    """Time of a step: as printed, or by the printed FLOP/s or share of peak [s].
 
-    FLOP as Megatron-LM counts them: linear layers and LM head, and all token pairs.
+    FLOP as Megatron-LM and MaxText count them: linear layers and LM head, and all token pairs.
     """
     if row["seconds"] is not None:
         return float(row["seconds"])
-    shape = model.shape
-    attention = 12 * shape.layers * shape.D * row["sequence_length"]
+    shape, attention = model.shape, model.shape.attention
+    heads = attention.N * attention.H if isinstance(attention, Gqa) else shape.D
+    pairs = 12 * shape.layers * heads * row["sequence_length"]
     multiplied = model.parameters().total - (0 if shape.tied else shape.V * shape.D)
-    flops_per_token = 6 * multiplied + attention
     tokens = row["global_batch"] * row["sequence_length"]
-    return float(flops_per_token * tokens / (row["mfu"] * PEAKS[row["precision"]] * row["chips"]))
+    if row["tflops_per_s_per_chip"] is not None:
+        rate = row["tflops_per_s_per_chip"] * 1e12
+    else:
+        rate = row["mfu"] * PEAKS[row["precision"]]
+    return float((6 * multiplied + pairs) * tokens / (rate * row["chips"]))
 
 
 def step_of(row: Mapping[str, Any], model: Model) -> PublishedStep:
@@ -177,8 +218,10 @@ def step_of(row: Mapping[str, Any], model: Model) -> PublishedStep:
     tp, pp, cp = (row[name] or 1 for name in ("tp", "pp", "cp"))
     ep = row["ep"] or EXPERT_CHIPS.get(row["model"], 1)
     dp = row["chips"] // (tp * pp * cp)
-    micro_batch = row["micro_batch"] or 1
+    micro_batch = (row["micro_batch"] or 1) * DEVICES.get(row["chip"], 1)
     plan = {"tp": tp, "pp": pp, "cp": cp, "dp": dp} | ({"ep": ep} if ep > 1 else {})
+    if (row["vpp"] or 1) > 1:
+        plan["interleave"] = row["vpp"]
     compute = "fp8" if "fp8" in row["precision"] else row["precision"]
     shard = SHARDS.get(row["shard"], row["shard"])
     recompute = row["recompute"] if row["recompute"] in ("full", "selective") else "none"
@@ -196,16 +239,16 @@ def step_of(row: Mapping[str, Any], model: Model) -> PublishedStep:
         recompute=recompute,
         calibration=None,
     ).row
-    waits = (pp - 1) / (row["vpp"] or 1)  # uneven runs too
-    batches = row["global_batch"] / (dp * micro_batch)
     measured_s = seconds_of(row, model)
     return PublishedStep(
         row["stack"],
         row["chip"],
         model.name,
+        None if row["stack_version"] is None else str(row["stack_version"]),
         compute,
         model.shape.moe is not None,
-        measured_s / (answer["t_math_s"] * (batches + waits) / batches),
+        model.shape.D,
+        measured_s * (1 - answer["bubble"]) / answer["t_math_s"],
         measured_s / answer["t_lower_s"],
     )
 
@@ -218,9 +261,12 @@ def published_steps(table: Path) -> tuple[list[PublishedStep], Counter[str]]:
     for row in rows:
         if (row["stack"], row["chip"]) not in stacks or row["newest"] == "no":
             continue
-        model = model_of(row["model"])
+        model = model_of(row)
         if row["task"] == "lora" or model is None:
             left_out["adapters" if row["task"] == "lora" else "no shape in the catalogue"] += 1
+            continue
+        if row["chips"] is None or model.shape.state is not None:
+            left_out["no number of chips" if row["chips"] is None else "states, judged apart"] += 1
             continue
         try:
             steps.append(step_of(row, model))
@@ -229,41 +275,162 @@ def published_steps(table: Path) -> tuple[list[PublishedStep], Counter[str]]:
     return steps, left_out
 
 
-def group_fit(group: Group, steps: Iterable[PublishedStep], date: str) -> FittedTraining:
-    """Median slowdown of a group's steps; errors and band are of models left out.
+def in_group(group: Group, steps: Iterable[PublishedStep]) -> list[PublishedStep]:
+    """Steps of a group.
 
     Raises:
-        ValueError: A step is below its bound, or there is one model alone.
+        ValueError: One is below its bound.
     """
-    own = [
+    of_group = [
         step
         for step in steps
         if (step.stack, step.compute, step.experts) == (group.stack, group.compute, group.experts)
         and step.chip in group.steps
     ]
-    if min((step.over_lower for step in own), default=inf) < 1:
+    if min((step.over_lower for step in of_group), default=inf) < 1:
         raise ValueError(f"a step of {group.stack} is below its bound")
-    times = median(step.over_math for step in own)
-    models = sorted({step.model for step in own})
+    return of_group
+
+
+class Slowdown(NamedTuple):
+    """Slowdown over the math.
+
+    Attributes:
+        times: At a width of 8,192 [1].
+        width_power: Exponent of the width over 8,192 [1].
+    """
+
+    times: float
+    width_power: float = 0.0
+
+    def at(self, width: int) -> float:
+        """Slowdown at a model width [1]."""
+        return float(self.times * (width / TYPICAL_WIDTH) ** self.width_power)
+
+
+class SixNumbers:
+    """Slowdowns of Megatron-Bridge's steps, from six numbers in common.
+
+    log(slowdown) = one + experts * (two + five * log(D / 8192) + six * racks) + three * fp8 + four
+    * nvfp4, by least squares with a soft loss (log residuals beyond 0.1 count linearly) and a
+    ridge.
+
+    Args:
+        steps: The steps.
+    """
+
+    SOFT, RIDGE = 0.1, 5.0
+
+    def __init__(self, steps: Iterable[PublishedStep]) -> None:
+        listed = [*steps]
+        terms = np.array([self._terms(step, step.width) for step in listed])
+        logs = np.log([step.over_math for step in listed])
+
+        def residuals(numbers: Any) -> Any:  # noqa: ANN401, arrays
+            scaled = (terms @ numbers - logs) / self.SOFT
+            soft = np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1))
+            return np.concatenate([soft, sqrt(self.RIDGE) * numbers[1:]])
+
+        self._numbers = least_squares(residuals, np.zeros(terms.shape[1])).x
+
+    @staticmethod
+    def _terms(kind: PublishedStep | Group, width: int, chip: str | None = None) -> list[float]:
+        """Terms that the numbers multiply."""
+        place = kind.chip if isinstance(kind, PublishedStep) else chip
+        experts = float(kind.experts)
+        return [
+            1.0,
+            experts,
+            float(kind.compute == "fp8"),
+            float(kind.compute == "nvfp4"),
+            experts * log(width / TYPICAL_WIDTH),
+            experts * (place in RACKS),
+        ]
+
+    def slowdown(self, group: Group, chip: str) -> Slowdown:
+        """Slowdown of a kind of step on a chip."""
+        times = exp(np.dot(self._terms(group, TYPICAL_WIDTH, chip), self._numbers))
+        return Slowdown(times, float(self._numbers[4]) if group.experts else 0.0)
+
+
+def median_slowdown(steps: Iterable[PublishedStep]) -> Slowdown:
+    """Median slowdown of steps."""
+    return Slowdown(median(step.over_math for step in steps))
+
+
+def group_fits(
+    group: Group, steps: Sequence[PublishedStep], date: str
+) -> Iterator[tuple[str, FittedTraining]]:
+    """Yield a fit for each chip of a group; errors and band are of models left out.
+
+    With the six numbers a band is that of all steps with experts, or without.
+
+    Raises:
+        ValueError: A step is below its bound, or there is one model alone.
+    """
+    of_group, is_pooled = in_group(group, steps), group.stack == MEGATRON_BRIDGE
+    pooled = [step for step in steps if step.stack == MEGATRON_BRIDGE]
+
+    def slowdowns(without: str | None) -> Callable[[str], Slowdown]:
+        if is_pooled:
+            numbers = SixNumbers(step for step in pooled if step.model != without)
+            return lambda chip: numbers.slowdown(group, chip)
+        found = median_slowdown(step for step in of_group if step.model != without)
+        return lambda _: found
+
+    fitted = slowdowns(None)
     ratios = []
-    for model in models:
-        rest = median(step.over_math for step in own if step.model != model)
-        ratios += [step.over_math / rest for step in own if step.model == model]
-    ends = quantiles(ratios, n=10, method="inclusive")
-    chips = [chip for chip in group.steps if any(step.chip == chip for step in own)]
-    return FittedTraining.model_validate(
-        {
-            "times": f"{times:.6g}",
-            "base": "math",
-            "models": models,
-            "chips": chips,
-            "bands": {"step": [f"{ends[0]:.6g}", f"{ends[-1]:.6g}"]},
-            "fitted": _errors([step.over_math / times for step in own]),
-            "held_out": _errors(ratios),
-            "source": group.source,
-            "date": date,
-        }
-    )
+    for model in sorted({step.model for step in of_group}):
+        left_out = slowdowns(model)
+        ratios += [
+            step.over_math / left_out(step.chip).at(step.width)
+            for step in of_group
+            if step.model == model
+        ]
+    spread = pooled_ratios(pooled)[group.experts] if is_pooled else ratios
+    ends = quantiles(spread, n=10, method="inclusive")
+    chips = [chip for chip in group.steps if any(step.chip == chip for step in of_group)]
+    releases = sorted({step.release for step in (pooled if is_pooled else []) if step.release})
+    for chip in group.chips:
+        slowdown = fitted(chip)
+        in_sample = [step.over_math / fitted(step.chip).at(step.width) for step in of_group]
+        power = {"width_power": float(f"{slowdown.width_power:.6g}")} if slowdown[1] else {}
+        yield (
+            chip,
+            FittedTraining.model_validate(
+                {
+                    "times": f"{slowdown.times:.6g}",
+                    **power,
+                    "base": "math",
+                    "models": sorted({step.model for step in of_group}),
+                    "chips": chips,
+                    **({"release": releases[-1]} if releases else {}),
+                    "bands": {"step": [f"{ends[0]:.6g}", f"{ends[-1]:.6g}"]},
+                    "fitted": _errors(in_sample),
+                    "held_out": _errors(ratios),
+                    "source": group.source,
+                    "date": date,
+                }
+            ),
+        )
+
+
+@cache
+def _pooled_ratios(steps: tuple[PublishedStep, ...]) -> Mapping[bool, list[float]]:
+    ratios: dict[bool, list[float]] = {True: [], False: []}
+    for model in sorted({step.model for step in steps}):
+        numbers = SixNumbers(step for step in steps if step.model != model)
+        for step in steps:
+            if step.model == model:
+                group = Group(step.stack, (), (), step.compute, step.experts, "")
+                expected = numbers.slowdown(group, step.chip).at(step.width)
+                ratios[step.experts].append(step.over_math / expected)
+    return ratios
+
+
+def pooled_ratios(steps: Sequence[PublishedStep]) -> Mapping[bool, list[float]]:
+    """Measured over estimated time with the model left out, with experts and without [1]."""
+    return _pooled_ratios(tuple(steps))
 
 
 def _errors(ratios: Sequence[float]) -> dict[str, object]:
@@ -279,9 +446,8 @@ def training_fits(table: Path, date: str) -> dict[str, dict[str, FittedTraining]
     steps, _ = published_steps(table)
     fits = dict[str, dict[str, FittedTraining]]()
     for group in GROUPS:
-        fit = group_fit(group, steps, date)
         name = f"train-{group.compute}{'-experts' if group.experts else ''}"
-        for chip in group.chips:
+        for chip, fit in group_fits(group, steps, date):
             fits.setdefault(f"{chip}/{group.stack}", {})[name] = fit
     return dict(sorted(fits.items()))
 
@@ -310,8 +476,9 @@ def main() -> int:
     if folder is None:
         sys.exit("name the folder of public data in ROOFLINES_PUBLIC_DATA")
     table = Path(folder) / "training" / "published-steps.csv"
+    fits = training_fits(table, "")
     names = ("chip and stack", "kind", "times", "steps", "models", "median", "p90", "band")
-    print(as_table(names, list(fit_rows(training_fits(table, "")))))
+    print(as_table(names, list(fit_rows(fits))))
     for reason, count in published_steps(table)[1].most_common():
         print(f"left out: {count} {reason}")
     return 0

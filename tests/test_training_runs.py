@@ -8,6 +8,7 @@ import pytest
 from command_line import refused, said
 
 import rooflines
+from rooflines.fits.calibration_files import shipped_calibrations
 
 PLAN: dict[str, Any] = {"dtypes": "fp8", "split": "dp8", "B": 64, "S": 4096}
 HEAD = "model,chip,chips,precision,global_batch,sequence_length,stack,stack_version,seconds"
@@ -43,7 +44,7 @@ def test_errors_bands_and_order_are_of_the_estimate_by_the_stack(path, step, cap
     first, *_, last = judged["steps"]
     assert first["t_lower_s"] == step["t_lower_s"]
     assert first["ratio"] == pytest.approx(1)
-    assert "groups of 8 chips" in last["reason"]
+    assert "groups of up to 8 chips" in last["reason"]
 
 
 def test_a_screen_names_what_lies_below_its_bound_and_what_has_no_answer(path, capsys):
@@ -52,6 +53,44 @@ def test_a_screen_names_what_lies_below_its_bound_and_what_has_no_answer(path, c
     assert any(line.startswith("no answer: 1 ") for line in lines)
     only = said(capsys, "measured", "judge", str(path), "--where", "stack=torchtitan")
     assert "megatron-bridge" not in only
+
+
+def test_a_release_newer_than_the_fit_has_a_wider_band(step, tmp_path, capsys):
+    low = step["t_estimate_p10_s"]
+    assert low > step["t_lower_s"]
+    shape = "llama-3.1-8b,h100-sxm,8,fp8,64,4096,megatron-bridge"
+    releases = {"26.08": 0.9, "26.10": 0.9, "27.02.1": 0.8}
+    lines = [f"{shape},{release},{share * low}" for release, share in releases.items()]
+    file = tmp_path / "steps.csv"
+    file.write_text("\n".join([HEAD, *lines]) + "\n", encoding="utf-8")
+    judged = json.loads(said(capsys, "measured", "judge", str(file), "--json"))
+    assert [row["in_band"] for row in judged["steps"]] == [False, True, False]
+
+
+def test_steps_of_narrow_experts_are_slower_over_their_math():
+    """An exponent of the width, on each chip; racks have a factor of their own."""
+    fits = shipped_calibrations()
+    fit = fits.training_of("b200", ["megatron-bridge"], "fp8", experts=True)
+    rack = fits.training_of("gb200", ["megatron-bridge"], "fp8", experts=True)
+    assert fit is not None
+    assert rack is not None
+    assert fit.width_power < 0
+    assert float(rack.times) < float(fit.times)
+    assert fit.slowdown(8192) == float(fit.times)
+    assert fit.slowdown(2048) == pytest.approx(float(fit.times) * 0.25**fit.width_power)
+    plan: dict[str, Any] = {"split": "dp8-ep8", "B": 64, "S": 4096, "dtypes": "fp8"}
+    row = rooflines.train("b200", "qwen3-30b-a3b", **plan, calibration="megatron-bridge").row
+    math_s = row["t_math_s"] / (1 - row["bubble"])
+    assert row["t_estimate_s"] == pytest.approx(fit.slowdown(2048) * math_s)
+    answer = rooflines.train("b200", "qwen3-30b-a3b", **plan)
+    assert f"releases to {fit.release}" in answer.screen().text()
+
+
+def test_tpus_are_estimated_by_maxtext():
+    plan: dict[str, Any] = {"split": "dp64", "shard": "weights", "micro_batch": 4}
+    row = rooflines.train("tpu-7x", "llama-3.1-70b", B=256, S=8192, dtypes="bf16", **plan).row
+    assert row["t_estimate_s"] == pytest.approx(12.2, rel=0.02)  # published
+    assert row["t_estimate_p10_s"] >= row["t_lower_s"]
 
 
 def test_lists_of_served_runs_are_refused_for_training_steps(path, capsys):

@@ -168,13 +168,20 @@ def trained_errors() -> Iterator[Sequence[str]]:
             ", ".join(chips),
             stack,
             kind or "bf16",
-            f"{significant(float(fit.times))} x {'math' if fit.base == 'math' else 'no overlap'}",
+            _slowdown(fit),
             f"{errors.n}{f' on {timed}' if timed else ''}",
             f"{len(fit.models) or '-'}",
             percent(errors.median),
             percent(errors.p90),
             f"{significant(float(low))} to {significant(float(high))}",
         )
+
+
+def _slowdown(fit: FittedTraining) -> str:
+    """Slowdown in words, such as `5.09 (D/8192)^-0.327 x math`."""
+    base = "math" if fit.base == "math" else "no overlap"
+    width = f" (D/8192)^{fit.width_power:.3g}" if fit.width_power else ""
+    return f"{significant(float(fit.times))}{width} x {base}"
 
 
 def served_errors() -> Iterator[Sequence[str]]:

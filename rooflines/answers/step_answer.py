@@ -176,7 +176,8 @@ class StepAnswer(Answer):
                 runs = ELSEWHERE[band["scope"]].format(kin=self.kin or "its kin")
                 yield f"no runs on {self.chip}, the band is of {runs}"
             if band["chips"]:
-                yield f"{band['runs']} steps on {', '.join(band['chips'])}"
+                release = f", releases to {band['release']}" if band["release"] else ""
+                yield f"{band['runs']} steps on {', '.join(band['chips'])}{release}"
             if band["models"] and self.row["model"] not in band["models"]:
                 texts.append(f"steps of {', '.join(band['models'])}, not of this model")
             if band["untimed"]:

@@ -10,7 +10,8 @@ import polars as pl
 
 from rooflines.answers.train import train
 from rooflines.basics.errors import RooflinesError
-from rooflines.fits.calibration_files import AUTO_CALIBRATION
+from rooflines.fits.calibration_files import AUTO_CALIBRATION, NEWER_RELEASE
+from rooflines.models.library import find_model
 from rooflines.training.parallel_plan import ZERO_STAGES
 
 if TYPE_CHECKING:
@@ -101,8 +102,23 @@ def _judged(row: Mapping[str, Any], catalogues: QuestionCatalogues) -> dict[str,
     if estimate_s is not None:
         judged["ratio"] = seconds / estimate_s
         if answer["t_estimate_p10_s"] is not None:
-            judged["in_band"] = answer["t_estimate_p10_s"] <= seconds <= answer["t_estimate_p90_s"]
+            low_s = answer["t_estimate_p10_s"]
+            if _is_newer(judged, answer, catalogues):
+                low_s = max(low_s * NEWER_RELEASE, answer["t_lower_s"])
+            judged["in_band"] = low_s <= seconds <= answer["t_estimate_p90_s"]
     return judged
+
+
+def _is_newer(
+    judged: Mapping[str, Any], answer: Mapping[str, Any], catalogues: QuestionCatalogues
+) -> bool:
+    """True if a step's release is newer than those that its stack's fit is of."""
+    fits, stack = catalogues.calibrations, judged["stack"]
+    if fits is None or not stack:
+        return False
+    compute, experts = answer["dtypes"].split()[0], find_model(answer["model"]).shape.moe
+    fit = fits.training_of(judged["chip"], [stack], compute, experts=experts is not None)
+    return fit is not None and fit.is_newer(judged["release"])
 
 
 def _answer(

@@ -79,9 +79,11 @@ def _estimate(steps: StepBlock[TrainingCase]) -> pl.Expr:
     Args:
         steps: The steps; without a fit a step has none.
     """
-    fits = [case.fit for case in steps.cases]
     upper, math = (
-        steps.constant(fit.times if fit and fit.base == base else None for fit in fits)
+        steps.constant(
+            case.slowdown if case.fit is not None and case.fit.base == base else None
+            for case in steps.cases
+        )
         for base in ("upper", "math")
     )
     computing = quotient(pl.col("t_math_s") * math, 1.0 - pl.col("bubble"))

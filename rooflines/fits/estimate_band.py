@@ -41,6 +41,7 @@ class EstimateBand(NamedTuple):
         source: Where the runs come from.
         chips: Chips in training steps, where they differ; empty: the same chip.
         models: Models in training steps with routed experts; empty: any.
+        release: Newest release of the stack in training steps; None: not known.
     """
 
     low: float
@@ -53,6 +54,7 @@ class EstimateBand(NamedTuple):
     source: str
     chips: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    release: str | None = None
 
 
 def estimate_band(  # noqa: PLR0913, what a step is
@@ -84,7 +86,9 @@ def estimate_band(  # noqa: PLR0913, what a step is
             return None
         timed_chips = () if fit.chips in ([], [chip]) else tuple(fit.chips)
         return _band(fit, "chip", (), left_out=fit.base == "math")._replace(
-            chips=timed_chips, models=tuple(fit.models) if experts else ()
+            chips=timed_chips,
+            models=tuple(fit.models) if experts else (),
+            release=fit.release,
         )
     if kind != DECODE:
         return None

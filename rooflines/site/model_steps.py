@@ -426,14 +426,15 @@ def _add_collectives(machine: dict[str, Any], case: StepCase) -> None:
     A collective has, on every network, seconds per payload byte, and minimum hop time [s]. A band
     is p10 and p90: measured / estimated step time, by phase, dtypes and, for models that have
     them, experts. A training step takes `slowdown` times its time without overlap, a factor
-    fitted to one software's steps.
+    fitted to one software's steps; one that changes with the model's width is by model.
     """
     if isinstance(case, TrainingCase):
         if fit := case.fit:
             (software,) = case.fitted_softwares
             machine["bands"][_band_key(case)] = case.band
-            machine.setdefault("training", {})[_band_key(case)] = {
-                "slowdown": fit.times,
+            of_model = f" {case.name}" if fit.width_power else ""
+            machine.setdefault("training", {})[f"{_band_key(case)}{of_model}"] = {
+                "slowdown": case.slowdown,
                 "of_math": fit.base == "math",
                 "fitted_steps": fit.fitted.n,
                 "software": software,

@@ -191,7 +191,12 @@ class TrainingCase(StepCase):
         The time without overlap has memory and networks in it, and says nothing of math alone.
         """
         fit = self.fit
-        return fit.times if fit is not None and fit.base == "math" else None
+        return self.slowdown if fit is not None and fit.base == "math" else None
+
+    @property
+    def slowdown(self) -> float | None:
+        """Fitted time over the time that the fit is of [1]; None: there is no fit."""
+        return None if self.fit is None else self.fit.slowdown(self.model.shape.D)
 
     @property
     def unjudged_part(self) -> str | None:

@@ -523,7 +523,8 @@ const STATE = (() => {
     const kindKey = `${phase} ${format}${kind}`;
     const bandAt = () => machine.bands[kindKey];
     const indices = step.estimates[place];
-    const trained = isTraining ? machine.training?.[kindKey] : {};
+    const fits = machine.training ?? {};
+    const trained = isTraining ? fits[`${kindKey} ${model.id}`] ?? fits[kindKey] : {};
     if (!indices) return { ...workload, ...trained, bandAt };
     /** Extents at a batch; `tokens:128` counts tokens in whole spans, 128 each. */
     const extentsAt = (B) => (name) => {
