@@ -8,6 +8,7 @@ import csv
 import json
 import os
 from pathlib import Path
+from statistics import mean, median
 
 import pytest
 from command_line import said
@@ -28,6 +29,7 @@ CHIPS = {
     "MI355X": ("mi355x", "mxfp4"),
 }
 DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.skipif(DATA is None, reason="ROOFLINES_PUBLIC_DATA names no folder")
@@ -59,6 +61,22 @@ def test_every_public_step_of_nemotron_has_a_bound_below_it(capsys):
         *_, whole = json.loads(said(capsys, *args))["errors"]
         counts.append((whole["steps"], whole["answered"], whole["below"]))
     assert counts == [(20, 20, 0), (30, 30, 0), (2, 2, 0)]
+
+
+@pytest.mark.skipif(DATA is None, reason="ROOFLINES_PUBLIC_DATA names no folder")
+def test_docs_say_errors_of_estimates_of_nemotron_as_they_are(capsys):
+    """No fit has seen models with states."""
+    path = Path(DATA or "") / "training" / "published-steps.csv"
+    judged = json.loads(said(capsys, "measured", "judge", str(path), "--json"))["steps"]
+    steps = [
+        row for row in judged if row["model"].startswith("nemotron-3") and row["ratio"] is not None
+    ]
+    error = median(abs(1 / row["ratio"] - 1) for row in steps)
+    inside = mean(bool(row["in_band"]) for row in steps)
+    sentence = f"{len(steps)} published steps of Nemotron 3, which no fit has seen, the median error"
+    text = " ".join((DOCS / "accuracy.md").read_text(encoding="utf-8").split())
+    assert f"{sentence} is {error:.1%}" in text.replace(" %", "%")
+    assert f"{inside:.0%} are in the band" in text.replace(" %", "%")
 
 
 def _full(chip):
