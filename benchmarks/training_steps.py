@@ -175,10 +175,13 @@ def model_of(row: Mapping[str, Any]) -> Model | None:
     name = row["model"]
     sizes = dict(part.split("=") for part in (row["shape"] or "").split() if "=" in part)
     if {*"DLNKHFV"} <= sizes.keys():
-        heads = {letter: int(sizes[letter]) for letter in "NKH"}
-        form = {"layers": int(sizes["L"]), "D": int(sizes["D"]), "V": int(sizes["V"])}
-        mlp = {"F": int(sizes["F"]), "gated": "gated" in row["shape"]}
-        shape = Shape.model_validate({**form, "attention": heads, "mlp": mlp})
+        shape = Shape.model_validate(
+            {
+                **{key: int(sizes[key[0].upper()]) for key in ("layers", "D", "V")},
+                "attention": {letter: int(sizes[letter]) for letter in "NKH"},
+                "mlp": {"F": int(sizes["F"]), "gated": "gated" in row["shape"]},
+            }
+        )
         return Model(name.lower().replace(" ", "-"), shape)
     if name in SHAPES:
         width, layers, heads, rows = SHAPES[name]

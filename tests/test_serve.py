@@ -541,8 +541,8 @@ def test_a_chip_without_a_calibration_leaves_the_estimates_of_others(capsys):
 
 
 def test_each_chip_may_have_a_price(capsys):
-    words = "serve", "llama-3.1-8b", "--chips", "2", "isl=512", "osl=64", "bf16", "--tpot", "30ms"
-    words += "--on", "h100-sxm,b200", "--price", "h100=2,b200-sxm=5.5"
+    service = "llama-3.1-8b", "--chips", "2", "isl=512", "osl=64", "bf16", "--tpot", "30ms"
+    words = "serve", *service, "--on", "h100-sxm,b200", "--price", "h100=2,b200-sxm=5.5"
     hours = {row["chip"]: float(row["usd_per_hour"]) for row in table(capsys, *words)}
     assert hours == {"h100-sxm": 4.0, "b200": 11.0}
     text = said(capsys, *words, "--goal", "cost")

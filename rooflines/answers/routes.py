@@ -44,13 +44,12 @@ def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Itera
         yield _mapped(case, mapping)
         return
     inner = place.links[0]
-    chips, group = _chips(case), inner.domain
-    if len(place.links) > 1 and group is not None:
-        group = group_size(chips, group)
-        most = link.exact.domain or 0
-        if chips > group and group != most:
+    if len(place.links) > 1 and inner.domain is not None:
+        count, most = _chips(case), link.exact.domain or 0
+        group = group_size(count, inner.domain)
+        if count > group and group != most:
             rack = f" of {most:,}" if link.exact.domain_known else ""
-            yield f"{chips // group:,} groups of {group:,}{rack} chips on one {place.networks[0]}"
+            yield f"{count // group:,} groups of {group:,}{rack} chips on one {place.networks[0]}"
     if sweep.fastest_axes and inner.topology == TORUS:
         for axes in sorted({route.axes for route in routes}):
             if len(axes) > 1:
