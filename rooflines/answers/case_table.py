@@ -384,12 +384,7 @@ def _on_basis(row: Mapping[str, Any], basis: Basis) -> dict[str, Any]:
     """Band, and rates at the time of the basis, that a sweep's row does not have."""
     values: dict[str, Any] = {}
     if basis in (ESTIMATE_BASIS, MIXED_BASIS):
-<<<<<<< HEAD
         values[BAND_TEXT] = band_text(row)
-=======
-        low, high = row.get("t_estimate_p10_s"), row.get("t_estimate_p90_s")
-        values[BAND] = None if low is None or high is None else f"{seconds(low)} to {seconds(high)}"
->>>>>>> 3d7659b5 (Type groups on networks, bands and prices of tests)
     if "utilization" in row:
         values[OF_PEAK] = row["utilization"] * row[BOUND_BASIS.column] / row[basis.column]
     elif row["phase"] == DECODE:
