@@ -549,7 +549,7 @@ class _Words:
             question.roles[ROLE_NAMES[name]] = str(name_search.find_dtypes(value))
         elif question.kind and name in question.kind.choices:
             question.options[name] = value.lower()
-        elif name in ("measured", "took", "time"):
+        elif name in ("measured", "took", "takes", "time"):
             question.measured = value
         elif name in ("shards", "chips", "gpus", "n", "world", "ranks", "tp", "ep", "dp") and (
             question.collective

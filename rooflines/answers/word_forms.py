@@ -359,7 +359,7 @@ bandwidth-bound network-bound users sequences sessions requests context inferenc
 utilization ridge point peak peaks specs spec-sheet flops bandwidth days mtok $/mtok kv cache
 kv-cache max-batch max_batch itl tbt tps million tflops tflop/s pflops pflop/s gflops flop/s
 flops/s qps rps req/s tokens/s/gpu tok/s/gpu tokens/s/chip tok/s/chip tokens/s/user tok/s/user
-tokens/sec activation activations states gradients speedup slowdown interactivity footprint vram
+tokens/sec hbm activation activations states gradients speedup slowdown interactivity footprint vram
 """
 
 RESULTS = frozenset(RESULT_WORDS.split())
