@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rooflines.evaluation.footprints import Footprint
     from rooflines.models.architecture import Shape
     from rooflines.sweep.step_sweep import ModelSweep, StepCase
+    from rooflines.theory.network import Link
 
 MAX_BATCH = 2**16
 """Largest batch that is searched [1]."""
@@ -235,7 +236,7 @@ class ServerTable:
         self.engine = ""
         draft = sweep.config.draft
         self._yielded = 1.0 if draft is None else 1.0 + draft.accepted
-        sizes = _sizes(chips) if only is None else [only.chips]
+        sizes = server_sizes(chips) if only is None else [only.chips]
         cases = [*self._cases(self._splits(sizes, only))]
         has_engine = sweep.config.engine is not None
         columns = (*COLUMNS, *(ENGINE_COLUMNS if has_engine else ()))
@@ -411,12 +412,8 @@ class ServerTable:
         for size in sizes:
             names = tuple(default_route(entry, size)) if size > 1 else ()
             links = interconnects(entry, list(names))[1] if names else ()
-            candidates = [only] if only is not None else splits_of(model.shape, size, links)
-            for split in candidates:
-                if only is not None or _is_server(split):
-                    yield names, split
-                if only is None:
-                    yield from ((names, group) for group in _expert_groups(model.shape, split))
+            servers = [only] if only is not None else server_splits(model.shape, size, links)
+            yield from ((names, split) for split in servers)
 
     def _cases(self, routed: Iterable[tuple[tuple[str, ...], Split]]) -> Iterator[StepCase]:
         """Yield a case for every split on a route."""
@@ -523,6 +520,20 @@ def _step_times(row: Mapping[str, Any], yielded: float) -> StepTimes:
     )
 
 
+def server_splits(shape: Shape, chips: int, links: tuple[Link, ...] = ()) -> Iterator[Split]:
+    """Yield every split of a server that a search tries, without pipeline stages.
+
+    Args:
+        shape: The model.
+        chips: Its chips [1].
+        links: The interconnects between them, inner first.
+    """
+    for split in splits_of(shape, chips, links):
+        if _is_server(split):
+            yield split
+        yield from _expert_groups(shape, split)
+
+
 def _is_server(split: Split) -> bool:
     """Check for a server: a dense model's replicas are separate servers."""
     if split.dp == 1:
@@ -544,7 +555,11 @@ def _expert_groups(shape: Shape, split: Split) -> Iterator[Split]:
             yield Split.model_validate({**split.model_dump(), "ep": parts})
 
 
-def _sizes(chips: int) -> list[int]:
-    """Server sizes: powers of two, and divisors of all chips [1]."""
+def server_sizes(chips: int) -> list[int]:
+    """Server sizes: powers of two, and divisors of all chips [1].
+
+    Args:
+        chips: All chips [1].
+    """
     powers = {2**power for power in range(int(math.log2(chips)) + 1)}
     return sorted({size for size in range(1, chips + 1) if chips % size == 0} | powers)
