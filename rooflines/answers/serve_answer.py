@@ -1308,14 +1308,16 @@ def _nothing(
     prompt: tuple[float, str] | None = None
     for search in searches:
         search.table.add_every_stage(search.chips)
-        for name, server in search.table.servers.items():
-            if server.max_batch < server.split.dp:
-                continue
+        servers = search.table.servers.items()
+        fitting = [pair for pair in servers if pair[1].max_batch >= pair[1].split.dp]
+        smallest = min((server.chips for _, server in fitting), default=0)
+        for name, server in fitting:
             place = f"{name} on {server.chip}"
             alone = server.ttft("bound"), place
             prompt = alone if prompt is None else min(prompt, alone)
             if server.steps:  # with stages a token takes no less
-                least = server.tpot(basis.key, server.split.dp, mixed=False), place
+                has_pools = POOLS in request.kinds and server.chips + smallest <= search.chips
+                least = server.tpot(basis.key, server.split.dp, mixed=not has_pools), place
                 quickest = least if quickest is None else min(quickest, least)
     for table in tables:
         if table.refused and not table.servers:
