@@ -52,7 +52,7 @@ POOL_BAND = 0.75, 1.45
 """Measured over estimated TPOT with two pools: p10 and p90 over 236 published
 disaggregated runs in no fit [1]."""
 
-TILES = (8, 16, 32, 64, 128, 256)
+BATCH_TILES = (8, 16, 32, 64, 128, 256)
 """Kernel tiles: just past a multiple an estimate's throughput falls [1]."""
 
 NEARLY = 0.99
@@ -347,7 +347,7 @@ class Search:
 
     def _tiles(self, server: Server, batch: int) -> set[int]:
         """Batch, and by an estimate the last tile multiples below [1]."""
-        sizes = [tile * server.split.dp * server.split.pp for tile in TILES]
+        sizes = [tile * server.split.dp * server.split.pp for tile in BATCH_TILES]
         multiples = {batch // size * size for size in sizes} if self.basis == ESTIMATE_KEY else ()
         return {size for size in (batch, *multiples) if server.split.dp <= size <= MAX_BATCH}
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from rooflines.answers.serve_answer import BY_BASIS, SHOWN_LOST, SHOWN_OF_KIND
 from rooflines.basics import quantities
 from rooflines.basics.cache import Codec, cached
 from rooflines.basics.quantities import HFU, MBU, MFU, measured_value
@@ -42,6 +43,15 @@ from rooflines.kinds.kind_table import KINDS
 from rooflines.models.architecture import DECODE, TRAIN
 from rooflines.models.layer_matrices import layers_of
 from rooflines.models.library import find_model, model_entries
+from rooflines.models.split import Split
+from rooflines.serving.deployments import (
+    BATCH_TILES,
+    POOL_BAND,
+    TIE_BY_CHIPS,
+    TIE_BY_DIVISION,
+    TIE_BY_KIND,
+)
+from rooflines.serving.servers import MAX_BATCH, server_sizes, server_splits
 from rooflines.site.calibration_data import SOFTWARE, first_fits
 from rooflines.site.kernel_data import KERNEL_FILE, kernel_data, kernel_names
 from rooflines.site.matmuls import matmul_data
@@ -49,6 +59,7 @@ from rooflines.site.model_steps import NOTHING, EarlierSteps, split_data, step_d
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.recipes import fits_of, shape_recipe, sweep_of
 from rooflines.sweep.training_sweep import sweep_of_models
+from rooflines.theory.network import TORUS
 from rooflines.training.parallel_plan import TrainingPlan
 from rooflines.training.training_kernels import MICRO_BATCH
 
@@ -58,6 +69,7 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.fits.calibration_files import Calibrations
     from rooflines.hardware.entries import Chip
+    from rooflines.models.architecture import Shape
     from rooflines.models.model import Model
     from rooflines.sweep.step_sweep import ModelSweep
 
@@ -95,6 +107,20 @@ TRAINED: Sequence[str] = [name for name, form in FORMATS.items() if isinstance(f
 
 IN_EXPLORER: Mapping[str, Mapping[str, str]] = CONTENTS["views"]
 """Names in the page's address by chart menu, for each subject."""
+
+SERVER_CHIPS = 8
+"""Chips in the largest servers on the page [1]."""
+
+SERVER_RULES: JSON = {
+    "max_batch": MAX_BATCH,
+    "tiles": BATCH_TILES,
+    "pool_band": POOL_BAND,
+    "ties": {"division": TIE_BY_DIVISION, "chips": TIE_BY_CHIPS, "kind": TIE_BY_KIND},
+    "shown": SHOWN_OF_KIND,
+    "shown_lost": SHOWN_LOST,
+    "basis": BY_BASIS,
+}
+"""Rules for a search over servers, and words for what a rank rests on."""
 
 PAGE: JSON = CONTENTS["page"]
 """Settings for the page's scripts, unchanged: `defaults`, `address_names`, `tabs`, `dtypes` of one
@@ -164,7 +190,7 @@ def explorer_files(
     yield KERNEL_FILE, kernel_data(page_chips, calibrations)
     served_on = [*SERVING, *dict.fromkeys(served[:MAX_ADDED])]
     offered_chips = [chip for chip in served_on if chip in chips]
-    configs = _configs(models, offered_chips, offered_plans(model_sweeps, leading))
+    configs = _configs(models, chips, offered_chips, offered_plans(model_sweeps, leading))
     steps = _steps(models, configs, chips, calibrations, cache)
     for index, model in enumerate(steps["models"]):
         yield f"steps-{index}", {key: model.pop(key) for key in ON_DEMAND}
@@ -315,17 +341,29 @@ def _name(plan: Mapping[str, Any]) -> str:
     return TrainingPlan.model_validate(plan).name
 
 
+def page_servers(shape: Shape) -> list[Split]:
+    """Server splits that `rooflines serve` searches on `SERVER_CHIPS` chips off a torus."""
+    sizes = server_sizes(SERVER_CHIPS)
+    return [split for size in sizes for split in server_splits(shape, size)]
+
+
+def is_on_torus(chip: Chip) -> bool:
+    """Check for a chip whose servers lie on torus axes: the page has none."""
+    return any(link.exact.topology == TORUS for link in chip.networks.values())
+
+
 def _configs(
-    models: Iterable[str],
+    models: Mapping[str, Model],
+    chips: Mapping[str, Chip],
     where: Sequence[str],
     plans: Sequence[Mapping[str, Any]],
 ) -> list[ModelSweepConfig]:
-    """Configs for serving steps and for training steps."""
+    """Configs for serving steps, for training steps, and for further servers with experts."""
     forms = {
         name: form if isinstance(form, str) else {"name": name, **form}
         for name, form in FORMATS.items()
     }
-    plain = {
+    plain: dict[str, Any] = {
         "models": list(models),
         "grid": {"B": [8], "S": [1024]},
         "chips": list(where),
@@ -349,7 +387,22 @@ def _configs(
         "splits": list(plans),
         "calibration": AUTO_CALIBRATION,
     }
-    return [ModelSweepConfig.model_validate(plain | fields) for fields in (serves, trains)]
+    offered = {Split.model_validate(split).name for split in SPLITS}
+    expert_models = {name: model for name, model in models.items() if model.shape.moe is not None}
+    servers = {
+        split.name: split.model_dump(exclude_defaults=True)
+        for model in expert_models.values()
+        for split in page_servers(model.shape)
+        if split.name not in offered
+    }
+    further = {
+        **serves,
+        "models": [*expert_models],
+        "chips": [chip for chip in where if not is_on_torus(chips[chip])],
+        "splits": [*servers.values()],
+    }
+    listed = [serves, trains, *([further] if servers and further["chips"] else [])]
+    return [ModelSweepConfig.model_validate({**plain, **fields}) for fields in listed]
 
 
 def _steps(
@@ -375,7 +428,7 @@ def _steps(
         if before["key"] == key:
             same = [chip for chip in where if before["chips"][chip] == numbers[chip]]
             if len(same) == len(where):
-                return _as_page(before["steps"], configs)
+                return _as_page(before["steps"], configs, models, chips)
             earlier = EarlierSteps(before["steps"], same)
     catalogues = chips, dtype_entries(), calibrations, models
     each_phase = (sweep_of_models("steps", phase_config, *catalogues) for phase_config in configs)
@@ -391,12 +444,19 @@ def _steps(
             cache.parent.mkdir(parents=True, exist_ok=True)
             content = {"key": key, "chips": numbers, "steps": steps}
             cache.write_text(json.dumps(content), encoding="utf-8")
-    return _as_page(steps, configs)
+    return _as_page(steps, configs, models, chips)
 
 
-def _as_page(steps: JSON, configs: Sequence[ModelSweepConfig]) -> JSON:
+def _as_page(
+    steps: JSON,
+    configs: Sequence[ModelSweepConfig],
+    models: Mapping[str, Model],
+    chips: Mapping[str, Chip],
+) -> JSON:
     """Steps in the page's form."""
-    splits, plans = ([split_data(split) for split in config.splits] for config in configs)
+    splits, plans = ([split_data(split) for split in config.splits] for config in configs[:2])
+    servers = {model: page_servers(library_model.shape) for model, library_model in models.items()}
+    by_name = {split.name: split for model_splits in servers.values() for split in model_splits}
     state_bytes = (
         (max(stage["fixed_bytes"] for stage in step["stages"]), index)
         for index, model in enumerate(steps["models"])
@@ -419,7 +479,18 @@ def _as_page(steps: JSON, configs: Sequence[ModelSweepConfig]) -> JSON:
             name: form if isinstance(form, str) else form["compute"]
             for name, form in FORMATS.items()
         },
-        "models": [_model(form) for form in steps["models"]],
+        "models": [
+            {**_model(form), "servers": [split.name for split in servers[form["name"]]]}
+            for form in steps["models"]
+        ],
+        "servers": {
+            "splits": {
+                name: {"chips": split.chips, "dp": split.dp} for name, split in by_name.items()
+            },
+            "tori": [chip for chip in configs[0].chips if is_on_torus(chips[chip])],
+            "chips": server_sizes(SERVER_CHIPS),
+            **SERVER_RULES,
+        },
     }
 
 

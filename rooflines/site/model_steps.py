@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.models.architecture import PREFILL, TRAIN
 from rooflines.models.memory import cache_on_chip, weights_on_chip
+from rooflines.models.step_kernels import is_expert_parallel
 from rooflines.site.coefficients import MAX_DIGITS, Pool, coefficients, double
 from rooflines.solvers.chip_limit import interpolate
 from rooflines.sweep.calibrated_times import calibrated_times
@@ -111,7 +112,7 @@ NOTHING = EarlierSteps({"machines": [], "models": []}, ())
 
 
 def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> JSON:
-    """Steps of sweeps over the same models, each sweep with distinct phases.
+    """Steps in sweeps over models; sweeps with one phase have the same new tokens.
 
     Those with pipeline stages are left out: a page adds up kernels. So are training plans that map
     several parallelisms onto a torus, whose collectives share its axes: they are `skipped`.
@@ -132,18 +133,19 @@ def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> 
             cases = [case for case in block.cases if not _shares_axes(case)]
             by_model.setdefault(block.cases[0].name, []).extend(cases)
             mapped += [case for case in block.cases if _shares_axes(case)]
-    skipped = (row for sweep in sweeps for row in sweep.skipped)
+    skipped = dict.fromkeys(
+        (*(getattr(row, name) for name in SKIPPED[:-1]), str(row.reason))
+        for sweep in sweeps
+        for row in sweep.skipped
+    )
     return {
         "models": [
             {"name": name, **_model(sweeps, cases, machines, earlier)}
             for name, cases in by_model.items()
         ],
-        "phases": [phase for sweep in sweeps for phase in sweep.config.phase],
+        "phases": [*dict.fromkeys(phase for sweep in sweeps for phase in sweep.config.phase)],
         "machines": list(machines.values()),
-        "skipped": [
-            {**{name: getattr(row, name) for name in SKIPPED}, "reason": str(row.reason)}
-            for row in skipped
-        ]
+        "skipped": [dict(zip(SKIPPED, row, strict=True)) for row in skipped]
         + [
             {"chip": chip, "model": "", "split": split, "dtypes": "", "reason": SHARED_AXES}
             for chip, split in dict.fromkeys((case.chip, case.split.name) for case in mapped)
@@ -183,12 +185,16 @@ def _model(
     """
     kernels, estimates = Pool(), Estimates(earlier)
     steps: dict[tuple[str, str, str], JSON] = {}
+    collectives: dict[tuple[str, str, str], list[list[str]]] = {}
     for case in cases:
         key = case.phase, case.split.name, case.dtypes.label
         if key not in steps:
             step = earlier.step(case) or _step(case)
             indices = [kernels.index(kernel) for kernel in step["kernels"]]
-            steps[key] = {**step, "kernels": indices, "estimates": {}}
+            steps[key] = {**step, "kernels": indices, "estimates": {}, "kernels_at": {}}
+            collectives[key] = [
+                [sent["collective"] for sent in kernel["transfers"]] for kernel in step["kernels"]
+            ]
         place = case.chip, case.memory, case.network
         if case.chip in earlier.chips:
             machines.setdefault(place, earlier.machines[case.chip])
@@ -196,7 +202,11 @@ def _model(
             new: dict[str, Any] = {"chip": case.chip, "collectives": {}, "bands": {}}
             _add_collectives(machines.setdefault(place, new), case)
         index = list(machines).index(place)
-        steps[key]["estimates"][index] = estimates.indices(case, steps[key]["kernels"])
+        if _collectives(case) != collectives[key]:  # links decide how experts exchange tokens
+            listed = map(kernels.index, _step(case)["kernels"])
+            steps[key]["kernels_at"][index] = [*listed]
+        indices = steps[key]["kernels_at"].get(index, steps[key]["kernels"])
+        steps[key]["estimates"][index] = estimates.indices(case, indices)
     shape = cases[0].model.shape
     return {
         "context": shape.context,
@@ -212,14 +222,24 @@ def _model(
     }
 
 
+def _collectives(case: StepCase) -> list[list[str]]:
+    """Collective keys in a case, by kernel."""
+    placed = case.place.sweep.fastest_axes
+    return [[_kind(sent, placed=placed) for sent in kernel.transfers] for kernel in case.kernels]
+
+
 def _step(case: StepCase) -> JSON:
-    """Kernels and footprint in a case, shared by all chips."""
+    """Kernels and footprint in a case, shared by all chips but those in `kernels_at`."""
     return {
         "phase": case.phase,
         "split": case.split.name,
         "dtypes": case.dtypes.label,
         "kernels": [
-            {**_kernel(kernel, placed=case.place.sweep.fastest_axes), **_runs(case, index)}
+            {
+                **_kernel(kernel, placed=case.place.sweep.fastest_axes),
+                **_runs(case, index),
+                **_prompt(case, kernel),
+            }
             for index, kernel in enumerate(case.kernels)
         ],
         "estimates": {},
@@ -235,6 +255,24 @@ def _runs(case: StepCase, index: int) -> JSON:
     if not isinstance(case, TrainingCase) or case.runs[index].only_stage is not None:
         return {}
     return {"runs": _terms(case.runs_of(index))}
+
+
+def _prompt(case: StepCase, kernel: Kernel) -> JSON:
+    """Prefill kernel's fields besides works: `cache`, KV cache bytes moved, and `shared`.
+
+    Shared kernels have the tokens from all replicas: experts under expert parallelism.
+    """
+    if case.phase != PREFILL:
+        return {}
+    moved = kernel.work("kv_cache_bytes")
+    shares = any(
+        group.name == kernel.name and is_expert_parallel(group, case.sharing)
+        for group, _ in case.workload.local_kernels
+    )
+    return {
+        **({"cache": _terms(moved)} if moved else {}),
+        **({"shared": True} if shares else {}),
+    }
 
 
 def _new_tokens(sweep: ModelSweep, phase: str) -> Sequence[int | None]:
@@ -425,8 +463,9 @@ def _add_collectives(machine: dict[str, Any], case: StepCase) -> None:
 
     A collective has, on every network, seconds per payload byte, and minimum hop time [s]. A band
     is p10 and p90: measured / estimated step time, by phase, dtypes and, for models that have
-    them, experts. A training step takes `slowdown` times its time without overlap, a factor
-    fitted to one software's steps; one that changes with the model's width is by model.
+    them, experts; `prompts` is the engine's factor on prompts between the steps. A training step
+    takes `slowdown` times its time without overlap, a factor fitted to one software's steps; one
+    that changes with the model's width is by model.
     """
     if isinstance(case, TrainingCase):
         if fit := case.fit:
@@ -441,6 +480,8 @@ def _add_collectives(machine: dict[str, Any], case: StepCase) -> None:
             }
     elif case.engine:
         machine["bands"][_band_key(case)] = case.band
+        prompts = double(Fraction(case.engine.prompts), DIGITS)
+        machine.setdefault("prompts", {})[_band_key(case)] = prompts
     for sent in (sent for kernel in case.kernels for sent in kernel.transfers):
         kind = _kind(sent, placed=case.place.sweep.fastest_axes)
         if kind not in machine["collectives"]:

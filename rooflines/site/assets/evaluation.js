@@ -68,7 +68,7 @@ const EVALUATION = (() => {
       Works that grow with B run once per step. All else runs `runs` times, terms in
       micro-batches; `microBatches` is their number per sequence. */
   function lineKernel(kernel, { extent, rate, networkLevels, microBatches }) {
-    const { name, count, compute, works, transfers, runs } = kernel;
+    const { name, count, compute, works, transfers, runs, cache, shared } = kernel;
     const [perMicroBatch, once] = runs
       ? coefficientsAlong(runs, extent, "micro_batches") : [0, 1];
     const repeated = ({ slope, intercept }) => ({
@@ -84,7 +84,7 @@ const EVALUATION = (() => {
       hops: timeLine({ slope: 0, intercept: level.latency }, 1),
     }));
     return {
-      name, count, runs,
+      name, count, runs, shared, cache: timeLine(lineInB(cache, extent), secondsPerByte),
       math: timeLine(lineInB(works.math, extent), 1 / rate(compute)),
       memory: timeLine({ slope, intercept }, secondsPerByte),
       expertSeconds: count * expertBytes * secondsPerByte,
@@ -211,11 +211,13 @@ const EVALUATION = (() => {
 
   // --------------------------------------------------------------------------------- estimates
 
-  /** Kernel's calibrated time [s]: common + max over pieces of min over sums. */
-  function kernelEstimate({ count, common, pieces }, extent) {
+  /** Kernel's calibrated time [s]: common + max over pieces of min over sums; collectives may have
+      other extents. */
+  function kernelEstimate({ count, common, pieces }, extent, collectiveExtent = extent) {
     const largest = { bound: null, seconds: 0 };
     for (const { bound, sums } of pieces) {
-      const seconds = Math.min(...sums.map((terms) => evaluate(terms, extent)));
+      const extentHere = bound === NETWORK ? collectiveExtent : extent;
+      const seconds = Math.min(...sums.map((terms) => evaluate(terms, extentHere)));
       if (seconds > largest.seconds) Object.assign(largest, { bound, seconds });
     }
     return { time: count * (evaluate(common, extent) + largest.seconds), bound: largest.bound };
@@ -295,7 +297,8 @@ const EVALUATION = (() => {
   }
 
   return {
-    FOUND, ALWAYS, NEVER, BEYOND, PLATEAU_SHARE, evaluate, lineInB, lineAt, scaleLine, piecewiseAt,
-    lineKernel, makeWorkload, activatedExperts, times, critical, estimate, plateau, footprint,
+    FOUND, ALWAYS, NEVER, BEYOND, PLATEAU_SHARE, RESOURCES, kernelEstimate, evaluate, lineInB,
+    lineAt, scaleLine, piecewiseAt, lineKernel, makeWorkload, activatedExperts, times, critical,
+    estimate, plateau, footprint,
   };
 })();

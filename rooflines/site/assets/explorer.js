@@ -6,13 +6,17 @@
 
 const EXPLORER = (() => {
   const { significant, integer, counted } = NUMBERS;
-  const { KERNEL, MODEL, RESETS, MAX_CHIPS, read, matchesState, parseNumber, dataSheet } = STATE;
+  const { KERNEL, MODEL, SERVE, RESETS, MAX_CHIPS, NO_LIMIT } = STATE;
+  const { read, matchesState, parseNumber, dataSheet } = STATE;
   const { hasCustomRate, featuredRow, evaluateChip, explainCommand } = STATE;
   const { $, make, fillMenu, tableParts, readAddress, navigate, followAddress } = ROOFLINES;
   const { load, throttle, reportUnavailable, save, csv, copy } = ROOFLINES;
   const STEPS_PER_OCTAVE = 4; // of a slider, in a factor of two
   const QUIET_TIME = 700; // after the last change until the answer is announced [ms]
   const CUSTOM_DIGITS = 12; // significant digits of a custom number
+  const LIMITS = ["tpot", "ttft"]; // on times, in ms
+  const LIMIT_DIGITS = 2; // significant digits of a limit that a slider sets
+  const MS_PER_SECOND = 1e3;
   let data = null;
   let csvTable = []; // the table of chips in SI units, to save
   let announcing = 0; // timer
@@ -34,6 +38,19 @@ const EXPLORER = (() => {
     else if (input === document.activeElement) return;
     else if (["number", "text"].includes(input.type)) input.value = value;
     else input.value = Math.round(Math.log2(Math.max(value, 1)) * STEPS_PER_OCTAVE);
+  }
+
+  /** Input's value by its name, as the input has it. */
+  function inputValue(state, name) {
+    if (name === "micro_batch") return state.microBatch;
+    if (!LIMITS.includes(name) || !(name in state)) return state[name];
+    const milliseconds = Number((state[name] * MS_PER_SECOND).toPrecision(CUSTOM_DIGITS));
+    return milliseconds === Infinity ? "" : milliseconds;
+  }
+  /** Slider's value as text. */
+  function sliderText(name, value) {
+    if (!LIMITS.includes(name)) return integer(value);
+    return value === "" ? "none" : `${significant(value)} ms`;
   }
 
   /** Field with a menu for a setting. */
@@ -100,10 +117,11 @@ const EXPLORER = (() => {
     }
     if (state.subject === KERNEL) showLetters(state);
     for (const input of document.querySelectorAll("#main :not(#kernel-sizes *) > input[name]")) {
-      const value = input.name === "micro_batch" ? state.microBatch : state[input.name];
+      const value = inputValue(state, input.name);
       if (value === undefined) continue; // no size of this subject
-      showInput(input, value);
-      if (input.type === "range") input.setAttribute("aria-valuetext", integer(value));
+      const isRange = input.type === "range";
+      showInput(input, isRange && value === "" ? Number.MAX_VALUE : value);
+      if (isRange) input.setAttribute("aria-valuetext", sliderText(input.name, value));
     }
     for (const [id, { text }] of Object.entries(COMBOS)) {
       if ($(id) !== document.activeElement) $(id).value = text();
@@ -117,6 +135,10 @@ const EXPLORER = (() => {
     const { subject, model, dtypes, format, question, B, D, F, S, chips } = state;
     const sizes = (...values) => values.map(integer);
     const works = {
+      [SERVE]: () => [
+        model.name, format, `${integer(state.isl)} in, ${integer(state.osl)} out`,
+        ...DEPLOYMENTS.limitTexts(state), `${counted(state.given, "chip")} each`,
+      ].join(", "),
       [MODEL]: () => `${model.name}, ${format}, B = ${integer(B)}, S = ${integer(S)}`,
       [KERNEL]: () => [
         question.name,
@@ -221,7 +243,8 @@ const EXPLORER = (() => {
     $("custom-count").textContent = used ? ` · ${counted(used, "custom number")}` : "";
     $("custom-note").hidden = !chips.some((chip) => hasCustomRate(state, chip));
     if ($("custom-table").contains(document.activeElement)) return; // it has what is typed there
-    const compute = subject === MODEL ? data.steps.compute[format] : dtypes.compute;
+    const isModel = [MODEL, SERVE].includes(subject);
+    const compute = isModel ? data.steps.compute[format] : dtypes.compute;
     const quantities = Object.entries(data.page.custom_numbers);
     const heads = quantities.map(([quantity, { label, unit }]) => {
       const text = quantity === "peak" ? `${label}, ${compute}` : label;
@@ -238,8 +261,7 @@ const EXPLORER = (() => {
 
   // ----------------------------------------------------------------------------------- the answer
 
-  function showVerdict(state, rows) {
-    const { unable, lead, lines } = SENTENCES.verdict(state, rows);
+  function showVerdict({ unable, lead, lines }) {
     const texts = { unable, lead, rest: lines.join(" ") };
     for (const [id, text] of Object.entries(texts)) $(id).textContent = text;
     clearTimeout(announcing);
@@ -259,8 +281,13 @@ const EXPLORER = (() => {
     return chipRows({ ...state, chips: unchosen }).filter(({ time }) => time);
   }
 
-  /** Show the state in the address. */
-  async function show() {
+  /** Load what the chosen subject needs. */
+  async function loadSubject() {
+    if (!data.servesModels && readAddress().get("subject") === SERVE) {
+      await load("deployments", "assets/deployments.js");
+      await load("deployment-views", "assets/deployment-views.js");
+      data.servesModels = true;
+    }
     if (!data.kernels && data.kinds.includes(readAddress().get("subject"))) {
       const [kernels] = await Promise.all([
         load("kernels", "data/kernels.js"), load("kernel-functions", "assets/kernels.js"),
@@ -268,34 +295,48 @@ const EXPLORER = (() => {
       data.kernels = kernels;
     }
     const { subject, model } = readState();
-    if (subject === MODEL && !model.steps) {
+    if ([MODEL, SERVE].includes(subject) && !model.steps) {
       const index = data.steps.models.indexOf(model);
       Object.assign(model, await load(`steps-${index}`, `data/steps-${index}.js`));
     }
+  }
+
+  /** Show the state in the address. */
+  async function show() {
+    await loadSubject();
     const state = readState();
-    const rows = chipRows(state);
-    const { chip: featured } = featuredRow(rows);
+    const isServe = state.subject === SERVE;
+    const plan = isServe ? DEPLOYMENTS.plan(state) : null;
+    const rows = plan?.rows ?? chipRows(state);
+    const { chip: featured } = featuredRow(rows) ?? state;
     if (!readAddress().has("chip")) {
       state.chip = featured;
       state.menus.chip.value = featured.id;
     }
-    const unchosenRows = state.showsAllChips ? evaluateUnchosen(state) : [];
+    const unchosenRows = state.showsAllChips && !isServe ? evaluateUnchosen(state) : [];
     showForm(state);
     showChosenChips(state);
-    showVerdict(state, rows);
-    PLOTS.draw(state, rows, state.subject === KERNEL ? dragAlong : dragSize);
-    const listed = [...rows, ...unchosenRows];
+    showVerdict(plan ? DEPLOYMENTS.verdict(state, plan) : SENTENCES.verdict(state, rows));
+    PLOTS.draw(state, plan ?? rows, state.subject === KERNEL ? dragAlong : dragSize);
+    const isListed = ({ isShown = true }) => isShown || state.showsAllChips;
+    const listed = [...rows, ...unchosenRows].filter(isListed);
     csvTable = TABLES.showChips($("chips-table"), state, listed, toggleChip);
     const addressNames = [...data.page.address_names, ...data.kernel_names];
     reportUnavailable(addressNames, state.unavailable);
-    $("prices").textContent =
-      state.subject === KERNEL ? "" : priceNotes(listed.map(({ chip }) => chip));
-    $("all-chips").textContent = state.showsAllChips ? "Chosen chips only" : "All chips";
+    const prices =
+      state.subject === KERNEL ? "" : priceNotes([...new Set(listed.map(({ chip }) => chip))]);
+    $("prices").textContent = plan ? `${DEPLOYMENTS.searchedText(state)} ${prices}` : prices;
+    const [fewer, more] = isServe ? ["The best of each kind", `All ${rows.length} rows`]
+      : ["Chosen chips only", "All chips"];
+    $("all-chips").textContent = state.showsAllChips ? fewer : more;
+    $("all-chips").hidden = isServe && rows.every(({ isShown = true }) => isShown);
     showCustomNumbers(state);
-    $("panel").replaceChildren(TABLES.tabs[state.tab](state));
-    $("chip-choice").hidden =
-      state.chips.length < 2 || state.tab === "dtypes" || state.subject === KERNEL;
-    $("command").textContent = explainCommand(state, featured);
+    $("panel").replaceChildren(TABLES.tabs[state.tab](state, plan));
+    $("chip-choice").hidden = state.chips.length < 2 || state.tab === "dtypes"
+      || state.subject === KERNEL;
+    $("command").textContent =
+      plan ? DEPLOYMENTS.command(state, plan) : explainCommand(state, featured);
+    document.body.dataset.subject = state.subject;
     document.body.dataset.drawn = location.hash;
   }
 
@@ -305,8 +346,14 @@ const EXPLORER = (() => {
     ...(name === "subject" ? Object.fromEntries(data.kernel_names.map((key) => [key, null])) : {}),
   });
 
+  /** Set a dragged limit. */
+  function dragLimit(name, milliseconds) {
+    throttle(() => navigate({ [name]: Number(milliseconds.toPrecision(LIMIT_DIGITS)) }));
+  }
+
   /** Set a dragged size: in training B is a multiple of the global micro-batch, S of `cp`. */
   function dragSize(name, size) {
+    if (LIMITS.includes(name)) { dragLimit(name, size); return; }
     const { isTraining, split, microBatch } = readState();
     const steps = isTraining ? { B: split.dp * microBatch, S: split.cp } : {};
     const step = steps[name] ?? 1;
@@ -331,7 +378,8 @@ const EXPLORER = (() => {
     if (list) chooseTyped(target);
     else if (target.dataset.custom) takeCustomNumber(target);
     else if (name && type !== "range") {
-      navigate({ [name]: value, ...resets(name) }, type !== "number");
+      const typed = value === "" && LIMITS.includes(name) ? NO_LIMIT : value;
+      navigate({ [name]: typed, ...resets(name) }, type !== "number");
     }
   }
   const onEvent = (event, action) => $("main").addEventListener(event, action);

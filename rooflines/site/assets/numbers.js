@@ -31,6 +31,14 @@ const NUMBERS = (() => {
     return high;
   }
 
+  /** Integers from `min` to `max`, `perOctave` in each doubling. */
+  function octaves(min, max, perOctave) {
+    const steps = Math.max(0, Math.ceil(Math.log2(max / min) * perOctave));
+    const sizes = Array.from({ length: steps + 1 }, (_, i) =>
+      Math.min(max, Math.round(min * 2 ** (i / perOctave))));
+    return [...new Set([...sizes, max])];
+  }
+
   /** Order of two numbers or texts, as for Array.sort; null comes last in both directions. */
   function compare(a, b, descending) {
     if (a === null || b === null) return (a === null) - (b === null);
@@ -110,7 +118,7 @@ const NUMBERS = (() => {
     (names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`);
 
   return {
-    TOLERANCE, ceil, floor, sum, firstInteger, compare, formatNumber, significant, si, seconds,
-    integer, percent, compact, bytes, usd, counted, joinNames,
+    TOLERANCE, ceil, floor, sum, firstInteger, octaves, compare, formatNumber, significant, si,
+    seconds, integer, percent, compact, bytes, usd, counted, joinNames,
   };
 })();

@@ -4,9 +4,11 @@
    A plot has a `note`, and what `SVG.draw` takes, or sentences instead, `messages`. */
 
 const PLOTS = (() => {
-  const { significant, si, seconds, integer, percent, compact, counted, joinNames, sum } = NUMBERS;
+  const { significant, si, seconds, integer, percent, compact, counted, joinNames } = NUMBERS;
+  const { octaves, sum } = NUMBERS;
   const { FOUND, NEVER, PLATEAU_SHARE } = EVALUATION;
-  const { BOUND, CALIBRATED, KERNEL, MODEL, featuredRow, findMeasuredRatio, stepWorkload } = STATE;
+  const { BOUND, CALIBRATED, KERNEL, MODEL, SERVE } = STATE;
+  const { featuredRow, findMeasuredRatio, stepWorkload } = STATE;
   const { timeAt, tokensAt, curveAxis, curveTimes, curveEstimate, curveWork } = STATE;
   const { unsupportedReasons, rangeText, thresholdText } = SENTENCES;
   const { $, make } = ROOFLINES;
@@ -22,14 +24,6 @@ const PLOTS = (() => {
   /** Style that sets `--c` to a chip's colour, and a dot in that colour. */
   const chipStyle = (chip) => `--c: ${chipColour(chip)}`;
   const swatch = () => make("span", { class: "swatch", "aria-hidden": "true" });
-
-  /** Integers from `min` to `max`, `perOctave` in each doubling. */
-  function octaves(min, max, perOctave) {
-    const steps = Math.max(0, Math.ceil(Math.log2(max / min) * perOctave));
-    const sizes = Array.from({ length: steps + 1 }, (_, i) =>
-      Math.min(max, Math.round(min * 2 ** (i / perOctave))));
-    return [...new Set([...sizes, max])];
-  }
 
   /** Mark for `SVG.draw` in a chip's colour. */
   const chipMark = (kind, chip, points, more = {}) =>
@@ -411,8 +405,9 @@ const PLOTS = (() => {
   function showPlot(id, title, { note = "", messages, draggedSize, ...plot }, onDrag) {
     const [heading, frame, caption] = $(id).children;
     heading.textContent = title;
+    const draggedName = plot.draggedName ?? draggedSize;
     const hint =
-      draggedSize ? make("span", {}, ` Drag the rule to change ${draggedSize}.`) : "";
+      draggedSize ? make("span", {}, ` Drag the rule to change ${draggedName}.`) : "";
     caption.replaceChildren(note, hint);
     frame.onpointerdown = null;
     frame.onpointermove = null;
@@ -421,12 +416,20 @@ const PLOTS = (() => {
       frame.replaceChildren(make("div", { class: "messages" }, ...paragraphs));
       return;
     }
-    const onDragTo = draggedSize ? (size) => onDrag(draggedSize, size) : null;
+    const onDragTo =
+      draggedSize ? (size) => onDrag(draggedSize, plot.sizeAt?.(size) ?? size) : null;
     SVG.draw(frame, { ...plot, onDrag: onDragTo });
   }
 
-  /** Draw both plots. */
+  /** Draw both plots; for a served model they show a plan, not rows. */
   function draw(state, rows, onDrag) {
+    if (state.subject === SERVE) {
+      const [front, token] = DEPLOYMENT_VIEWS.plots(state, rows);
+      showPlot("left", "Output tokens/s/chip over tokens/s/user", front, onDrag);
+      const title = `TPOT over batch, mixed servers of ${state.chip.label}`;
+      showPlot("right", title, token, onDrag);
+      return;
+    }
     const supported = rows.filter(({ unsupported }) => !unsupported);
     if (state.subject === MODEL) {
       const { isTraining, chip } = state;
@@ -444,5 +447,5 @@ const PLOTS = (() => {
     showPlot("right", `Attained over ${name}`, reasons ?? attainedPlot(state, supported), onDrag);
   }
 
-  return { draw, octaves, chipStyle, swatch };
+  return { draw, chipStyle, swatch, chipMark, sizeRule, axisAround };
 })();

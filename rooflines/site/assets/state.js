@@ -6,11 +6,14 @@
 const STATE = (() => {
   const { ceil, integer } = NUMBERS;
   const { PLATEAU_SHARE } = EVALUATION;
-  const [MATMUL, MODEL, KERNEL] = ["matmul", "model", "kernel"];
-  const [SERVE, TRAIN] = ["serve", "train"];
+  const [MATMUL, MODEL, KERNEL, SERVE] = ["matmul", "model", "kernel", "serve"];
+  const [SERVING, TRAIN] = ["serving", "train"];
   const [DECODE, PREFILL] = ["decode", "prefill"];
   const [BOUND, CALIBRATED] = ["bound", "calibrated"];
   const [MAX_CHIPS, MAX_SIZE, MAX_COUNT] = [8, 2 ** 24, 4096];
+  const MAX_TOKENS = 2 ** 20; // of a prompt or an answer
+  const NO_LIMIT = "none"; // of TPOT or TTFT
+  const MS = 1e-3;
   const BANDWIDTH_GAIN = 1.1; // a tenth more memory bandwidth
   const MILLION = 1e6;
   const SECONDS_PER_HOUR = 3600;
@@ -26,7 +29,7 @@ const STATE = (() => {
       training, a phase, for kernels whether their bound is a mean over routings, a time basis. */
   function matchesState(state, words) {
     const isModel = state.subject === MODEL;
-    const use = state.isTraining ? TRAIN : SERVE;
+    const use = state.isTraining ? TRAIN : SERVING;
     const routing = state.question?.isMean ? "mean" : "strict";
     const matching = [
       state.subject, isModel ? use : null, isModel ? state.phase : null,
@@ -123,7 +126,18 @@ const STATE = (() => {
       }
       return nearest;
     }
-    return { option, size };
+    /** Limit on a time, in the address in ms [s]; Infinity: none. */
+    function limit(name, preferred) {
+      const text = parameters.get(name) ?? String(preferred);
+      if (text === NO_LIMIT) return Infinity;
+      const number = parseNumber(text);
+      if (!number) {
+        const reason = `no number of ms above 0; shown is ${preferred}`;
+        unavailable.push({ name, value: text, reason });
+      }
+      return (number ?? preferred) * MS;
+    }
+    return { option, size, limit };
   }
 
   /** The state: every setting in an address, with defaults.
@@ -133,14 +147,17 @@ const STATE = (() => {
   function read(parameters, data) {
     const { dtypes, steps, page: { defaults, tabs, shardings } } = data;
     const [unavailable, menus] = [[], {}];
-    const { option, size } = settingReader(parameters, menus, unavailable);
-    const chosen = option("subject", [MATMUL, MODEL, ...data.kinds]);
+    const { option, size, limit } = settingReader(parameters, menus, unavailable);
+    const chosen = option("subject", [MATMUL, MODEL, SERVE, ...data.kinds]);
     const isKernel = data.kinds.includes(chosen) && Boolean(data.kernels); // they are loaded late
-    const subject = chosen === MODEL ? MODEL : MATMUL;
+    const subject = [MODEL, SERVE].includes(chosen) ? MODEL : MATMUL;
     const ids = parameters.get("chips")?.split(",") ?? data.default_chips;
     const chips = findChips(ids, data, unavailable);
     if (isKernel) return readKernel(chosen, { chips, menus, option, size, parameters, unavailable,
       data });
+    if (chosen === SERVE && data.servesModels) {
+      return readServe({ chips, menus, option, size, limit, parameters, unavailable, data });
+    }
     const phase = option("phase", steps.phases);
     const isTraining = subject === MODEL && phase === TRAIN;
     const choices = steps.choices[isTraining ? TRAIN : SERVE];
@@ -159,10 +176,7 @@ const STATE = (() => {
       dtypes: option("dtypes", dtypes, {
         isDisabled: ({ compute }) => !chips.some(({ peaks }) => peaks[compute]),
       }),
-      format: option("format", formats, {
-        preferred: formats.find((name) => name === model.format),
-        isDisabled: (name) => !model.has_experts && steps.formats[name].includes("experts="),
-      }),
+      format: readFormat(option, formats, model, steps),
       B: size("B", defaults.B[subject],
         { step: isTraining ? globalMicroBatch : 1, min: globalMicroBatch }),
       D: size("D", defaults.D), F: size("F", defaults.F),
@@ -172,6 +186,12 @@ const STATE = (() => {
     };
     return withBasis(state, parameters, option);
   }
+
+  /** Model's format, by default the published one. */
+  const readFormat = (option, formats, model, steps) => option("format", formats, {
+    preferred: formats.find((name) => name === model.format),
+    isDisabled: (name) => !model.has_experts && steps.formats[name].includes("experts="),
+  });
 
   /** Settings that every subject has. */
   function readCommon(data, { chips, option, parameters, unavailable }) {
@@ -184,6 +204,25 @@ const STATE = (() => {
       showsAllChips: option("rows", ["chosen", "all"]) === "all",
       unavailable, data,
     };
+  }
+
+  /** State for a served model. */
+  function readServe(settings) {
+    const { chips, menus, option, size, limit, parameters, data } = settings;
+    const { steps, page: { defaults, tabs } } = data;
+    const { formats, model: preferred } = steps.choices[SERVE];
+    const model = option("model", steps.models, { preferred: steps.models[preferred] });
+    const counts = steps.servers.chips.map(String);
+    const state = {
+      subject: SERVE, chips, menus, model, isTraining: false, microBatch: 1, shards: 1,
+      sharding: "none", format: readFormat(option, formats, model, steps),
+      given: Number(option("given", counts, { preferred: counts.at(-1) })),
+      isl: size("isl", defaults.isl, { max: MAX_TOKENS }),
+      osl: size("osl", defaults.osl, { max: MAX_TOKENS }),
+      tpot: limit("tpot", defaults.tpot), ttft: limit("ttft", defaults.ttft),
+      tab: option("tab", tabs[SERVE]), ...readCommon(data, settings),
+    };
+    return withBasis(state, parameters, option);
   }
 
   /** State for a question about a kernel. */
@@ -202,7 +241,8 @@ const STATE = (() => {
   /** State with its time basis: by default estimates where all chips have them. */
   function withBasis(state, parameters, option) {
     const { subject, model } = state;
-    const lacking = subject === MODEL && !model.steps ? [] : chipsWithoutEstimate(state);
+    const isLoading = [MODEL, SERVE].includes(subject) && !model.steps;
+    const lacking = isLoading ? [] : chipsWithoutEstimate(state);
     const basis = option("basis", [BOUND, CALIBRATED],
       { preferred: lacking.length ? BOUND : CALIBRATED });
     const isLacking = basis === BOUND && !parameters.has("basis");
@@ -240,6 +280,10 @@ const STATE = (() => {
       price: price?.usd_per_hour ?? null,
     };
   }
+
+  /** Chip's price [USD/h]; null without one. */
+  const findPrice = (state, chip) =>
+    customNumber(state, chip, "price") ?? dataSheet(state, chip).price;
 
   /** Chip rates, custom numbers replacing its data sheet's: nominal ones, and as attained.
 
@@ -494,7 +538,8 @@ const STATE = (() => {
     const [pieces] = Object.values(model.extents[phase]);
     const extents = Object.fromEntries(Object.entries(pieces).map(([name, piecewise]) =>
       [name, EVALUATION.piecewiseAt(piecewise, S)]));
-    const parts = step.kernels.map((index) => model.kernels[index]);
+    const kernelsHere = step.kernels_at[place] ?? step.kernels;
+    const parts = kernelsHere.map((index) => model.kernels[index]);
     const activated = parts.map((kernel) => kernel.activated_experts).find(Boolean);
     const tokens = extents.T;
     extents.micro_batch = microBatch;
@@ -541,8 +586,10 @@ const STATE = (() => {
 
   // --------------------------------------------------------------------------- the row of a chip
 
-  const WORKLOADS =
-    { [MATMUL]: matmulWorkload, [MODEL]: stepWorkload, [KERNEL]: kernelWorkload };
+  const WORKLOADS = {
+    [MATMUL]: matmulWorkload, [MODEL]: stepWorkload, [KERNEL]: kernelWorkload,
+    [SERVE]: (state, chip) => DEPLOYMENTS.serversWorkload(state, chip),
+  };
   const buildWorkload = (state, ...rest) => WORKLOADS[state.subject](state, ...rest);
   /** Tokens that one execution handles: in decode a sequence is one token. */
   const tokensAt = ({ subject, phase, S }, B) =>
@@ -620,7 +667,7 @@ const STATE = (() => {
       row.userRate = tokens / B / time;
       row.chipRate = tokens / time / chips;
     }
-    const price = customNumber(state, chip, "price") ?? dataSheet(state, chip).price;
+    const price = findPrice(state, chip);
     row.cost = price && ((price * chips * time) / SECONDS_PER_HOUR / tokens) * MILLION;
     row.share = peakShare(row, time);
     return row;
@@ -675,9 +722,9 @@ const STATE = (() => {
   }
 
   return {
-    MATMUL, MODEL, KERNEL, DECODE, BOUND, CALIBRATED, RESETS, MAX_CHIPS, read, matchesState,
-    parseNumber,
-    dataSheet, hasCustomRate, matmulWorkload, stepWorkload, kernelWorkload, evaluateChip, timeAt,
+    MATMUL, MODEL, KERNEL, SERVE, DECODE, PREFILL, BOUND, CALIBRATED, RESETS, NO_LIMIT, MAX_CHIPS,
+    read, matchesState, parseNumber, findPrice, dataSheet, hasCustomRate, matmulWorkload,
+    stepWorkload, kernelWorkload, evaluateChip, timeAt,
     tokensAt, curveAxis, curveTimes, curveEstimate, curveWork,
     peakShare, findMeasuredRatio, measuredQuantiles, featuredRow, explainCommand,
   };

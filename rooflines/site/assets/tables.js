@@ -2,13 +2,13 @@
 /* The chip table, and the tables in tabs. */
 
 const TABLES = (() => {
-  const { significant, si, seconds, integer, percent, compact, bytes, usd } = NUMBERS;
+  const { octaves, significant, si, seconds, integer, percent, compact, bytes, usd } = NUMBERS;
   const { ALWAYS, NEVER, BEYOND } = EVALUATION;
-  const { CALIBRATED, matchesState, matmulWorkload, stepWorkload, evaluateChip } = STATE;
+  const { CALIBRATED, SERVE, matchesState, matmulWorkload, stepWorkload, evaluateChip } = STATE;
   const { curveAxis, curveTimes, kernelWorkload } = STATE;
   const { peakShare, timeAt, tokensAt } = STATE;
   const { unsupportedReasons, shareLimit, criticalText } = SENTENCES;
-  const { octaves, chipStyle, swatch } = PLOTS;
+  const { chipStyle, swatch } = PLOTS;
   const { make, refill, tableParts, sortRows } = ROOFLINES;
   const [WIDTHS, CONTEXTS] = [octaves(1024, 32768, 1), octaves(1024, 131072, 1)];
   const [BATCHES, SHARDS] = [octaves(1, 65536, 1), octaves(1, 256, 1)];
@@ -33,6 +33,8 @@ const TABLES = (() => {
   /** Formats by the names that columns have for them. */
   const FORMATS = {
     seconds, percent, integer, bytes, compact, usd, threshold: thresholdSize, text: String,
+    sequences: (value) => integer(Math.round(value)),
+    range: (ends) => ends.map(seconds).join("–"),
     significant: (value) => significant(value),
     quantiles: ({ p10, p90 }) => `${significant(p10)}–${significant(p90)} ×`,
     gain: (value) =>
@@ -46,6 +48,7 @@ const TABLES = (() => {
     threshold: ({ outcome, size }) =>
       ([NEVER, BEYOND].includes(outcome) ? Infinity : size ?? 0),
     quantiles: ({ p50 }) => p50,
+    range: ([low]) => low,
   };
 
   /** Column's value in a row; null if it has none. */
@@ -70,8 +73,12 @@ const TABLES = (() => {
     });
   }
 
-  /** First cell in a chip's row, with the button that adds or removes it. */
-  function chipHead(chip, { chips }, toggleChip) {
+  /** First cell in a chip's row, with the button that adds or removes it; deployments have none. */
+  function chipHead(chip, { chips, subject }, toggleChip) {
+    if (subject === SERVE) {
+      const attributes = { scope: "row", class: "chosen", style: chipStyle(chip) };
+      return make("th", attributes, swatch(), chip.label);
+    }
     const isChosen = chips.includes(chip);
     const button = make("button", {
       type: "button", class: "pick", "data-key": `pick ${chip.id}`,
@@ -96,13 +103,14 @@ const TABLES = (() => {
       chipHead(chip, state, toggleChip), ...cells);
   }
 
-  /** Columns in the CSV file, { name, value }; quantiles take two. */
+  /** Columns in the CSV file, { name, value }; quantiles and ranges take two. */
   function csvColumns(columns) {
     return columns.flatMap((column) => {
-      if (column.format !== "quantiles") return { name: column.csv, value: column.value };
-      return ["p10", "p90"].map((quantile) => ({
-        name: `${column.csv}_${quantile}`,
-        value: (row) => fieldValue(row, column)?.[quantile],
+      const { csv, format, value } = column;
+      if (!["quantiles", "range"].includes(format)) return { name: csv, value };
+      return ["p10", "p90"].map((quantile, i) => ({
+        name: format === "range" ? `${csv}_${quantile}_s` : `${csv}_${quantile}`,
+        value: (row) => fieldValue(row, column)?.[format === "range" ? i : quantile],
       }));
     });
   }
@@ -380,9 +388,10 @@ const TABLES = (() => {
   }
 
   return {
-    showChips,
+    showChips, cellTable,
     tabs: {
       sizes, dtypes, bottlenecks, context, kernels, splits, critical, regions, amounts,
+      servers: (...plan) => DEPLOYMENT_VIEWS.servers(...plan),
     },
   };
 })();
