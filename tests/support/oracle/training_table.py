@@ -204,6 +204,11 @@ def trainers(chip, fits):
     return sorted(software for name, _, software in keys if name == chip)
 
 
+def unjudged(entry):
+    """True for models that no judged step is like: with chosen tokens, or states alone."""
+    return bool(entry.get("sparse") or (entry.get("state") and not entry.get("moe")))
+
+
 def stretch_of(chip, softwares, fits):
     """The fit of steps of training of the first software that has one; None without."""
     found = (fits.get("training", {}).get(f"{chip}/{software}", {}) for software in softwares)
@@ -232,6 +237,7 @@ def cases(sweep, catalogue, chips, formats, fits=None):
                     softwares = (
                         trainers(name, fits or {}) if named == "auto" else as_list(named or [])
                     )
+                    softwares = [] if unjudged(entry) else softwares
                     asked["stretch"] = stretch_of(name, softwares, fits or {})
                     supported = chip["units"].get("matrix", {})
                     axes = fastest_axes(links, plan.chips)
