@@ -83,7 +83,7 @@ def test_points_of_fronts_are_steps_of_python(page, model):
     state |= {"subject": "serve", "model": model, "chips": "b200"}
     seen = seen_in(page, state)
     plan = explorer_serve.plan_of(state, seen)
-    table = ServerTable(plan.sweeps[0], state["given"], None, 1)
+    table = ServerTable(plan.sweeps[0], 4, None, 1)
     best = {"mixed": 0.0, "pools": 0.0}
     for _, kind, name, batch, tpot, rate in seen["fronts"]:
         split = name.split("D " if kind == "pools" else "x ")[-1]

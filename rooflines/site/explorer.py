@@ -369,7 +369,7 @@ def _configs(
         "chips": list(where),
         "thresholds": [],
     }
-    serves = {
+    serves: dict[str, Any] = {
         "phase": ["decode", "prefill"],
         "dtypes": list(forms.values()),
         "splits": list(SPLITS),

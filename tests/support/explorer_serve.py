@@ -96,7 +96,7 @@ def differences(seen, plan):
     rows = plan.rows if plan else []
     if len(rows) != len(seen["rows"]):
         return [("rows", len(seen["rows"]), len(rows))]
-    wrong = [
+    wrong: list[tuple[object, ...]] = [
         (row["deployment"], name, value, row[name])
         for shown, row in zip(seen["rows"], rows, strict=True)
         for name, value in shown.items()
