@@ -13,6 +13,7 @@ WRONG = case("wrong-questions")
 UNITS = {
     *(
         "",
+        "that of the quantity",
         "1",
         "%",
         "s",

@@ -7,7 +7,7 @@ from case_files import CASES
 from command_line import table
 from transcripts import asked_in
 
-from rooflines.answers.name_search import find_checkpoint
+from rooflines.answers.name_search import find_checkpoint, released_model
 from rooflines.answers.word_forms import WORD_FORMS
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.quantities import MeasuredValue, measured_value, quantity
@@ -109,6 +109,7 @@ def test_a_measured_number_without_a_meaning_is_refused(text):
     ("name", "model", "dtypes", "roles"),
     [
         ("Qwen/Qwen3-32B-FP8", "Qwen3-32B", "fp8", {}),
+        ("Qwen/Qwen3-235B-A22B-Instruct-2507-FP8", "Qwen3-235B-A22B", "fp8", {}),
         ("x/Llama-3.1-8B-Instruct-FP8-KV", "Llama-3.1-8B-Instruct", "fp8", {"cache": "fp8"}),
         ("Llama-3.1-70B-Instruct-AWQ-INT4", "Llama-3.1-70B-Instruct", "w4a16-g128", {}),
         ("RedHatAI/Llama-3.1-8B-Instruct-quantized.w8a8", "Llama-3.1-8B-Instruct", "w8a8", {}),
@@ -121,6 +122,8 @@ def test_a_checkpoint_is_a_model_and_its_dtypes(name, model, dtypes, roles):
     assert (checkpoint.dtypes, checkpoint.roles) == (dtypes, roles)
     assert find_checkpoint(f"{name}-and-more") is None
     assert find_checkpoint("nobody/no-model-FP8") is None
+    assert released_model("mistralai/Mistral-7B-Instruct-v0.3") == "Mistral-7B"
+    assert released_model("nobody/no-model-Instruct") is None
 
 
 def test_numbers_of_two_chips_are_compared_on_one_basis(capsys):

@@ -65,7 +65,8 @@ def test_the_results_are_those_that_are_listed(swept):
     assert len(of_measurements) == 3
     of_traces = {name for name in listed if name.startswith("trace")}
     assert "traces" in of_traces
-    assert made == (listed | {"logs", ".made"}) - of_measurements - of_traces
+    of_scenarios = {name for name in listed if name.startswith("scenario")}
+    assert made == (listed | {"logs", ".made"}) - of_measurements - of_traces - of_scenarios
 
 
 def test_the_example_config_runs_with_the_command_below_it(tmp_path, repository, snakemake):

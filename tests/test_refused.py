@@ -46,7 +46,8 @@ def test_a_mistake_gives_the_message_that_was_reviewed(asked, here, capsys, revi
     message = refused(capsys, *asked.words)
     reviewed(asked, message)
     assert {*here.iterdir()} == before
-    mistakes = re.split(r"\n(?! )", message.rstrip())
+    said = re.sub(r"^answered by .*\n", "", message)
+    mistakes = re.split(r"\n(?! )", said.rstrip())
     assert [each.count("\n  fix: ") for each in mistakes] == [1] * len(mistakes)
 
 

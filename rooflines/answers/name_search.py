@@ -406,15 +406,37 @@ SUFFIX_DTYPES = {
 """Dtypes of checkpoints by the first word of their suffix."""
 
 
+RELEASE = re.compile(r"-(?:instruct|thinking|base|chat|it|hf|\d{4}|v\d+(?:\.\d+)*)$", re.IGNORECASE)
+"""End of a published name that says a tuned release of the same shape: -Instruct, -2507, -v0.3."""
+
+
+def released_model(word: str) -> str | None:
+    """Find a model by the published name of a tuned release, such as Qwen3-32B-Instruct-2507.
+
+    Args:
+        word: Name, perhaps with its publisher.
+
+    Returns:
+        The name without the ends that tell releases apart; None: it is no model of the catalogue.
+    """
+    name = word.rpartition("/")[2]
+    while not is_named(name):
+        shorter = RELEASE.sub("", name)
+        if shorter == name:
+            return None
+        name = shorter
+    return name
+
+
 def find_checkpoint(word: str) -> Checkpoint | None:
     """Find a quantized checkpoint by published name, such as Qwen/Qwen3-32B-FP8."""
     match = QUANTIZED.fullmatch(word)
     if match is None:
         return None
-    base, suffix = match[1].rpartition("/")[2], match[2].lower()
-    near = Match(base) if is_named(base) else None
-    if near is None:
+    base, suffix = released_model(match[1]), match[2].lower()
+    if base is None:
         return None
+    near = Match(base)
     dtypes = SUFFIX_DTYPES[suffix.removeprefix("quantized.").partition("-")[0]]
     roles = {"cache": "fp8"} if suffix == "fp8-kv" else {}
     kv = ", KV cache in fp8" if roles else ""

@@ -62,7 +62,14 @@ from rooflines.hardware.support import default_route
 from rooflines.kinds.kind_names import find_kind
 from rooflines.models.architecture import TRAIN
 from rooflines.models.layer_matrices import LAYERS, layers_of
-from rooflines.models.library import close_models, find_model, is_named, is_path, model_entries
+from rooflines.models.library import (
+    catalogue_id,
+    close_models,
+    find_model,
+    is_named,
+    is_path,
+    model_entries,
+)
 from rooflines.theory.operation import NAMED_OPERATIONS
 from rooflines.training.optimizers import OPTIMIZERS
 from rooflines.training.parallel_plan import ZERO_STAGES, TrainingPlan, sharded_replicas
@@ -767,6 +774,10 @@ class _Reader:
             self._take_model(word)
             note = name_search.renamed(word)
             self.question.notes += [note] if note else []
+            return True
+        if (released := name_search.released_model(word)) is not None:
+            self.question.take("model", released)
+            self.question.notes.append(f"{word} is taken as {catalogue_id(released)}")
             return True
         checkpoint = name_search.find_checkpoint(word)
         if checkpoint is None:

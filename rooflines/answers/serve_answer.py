@@ -331,7 +331,7 @@ def serve(  # noqa: PLR0913, the parts of a question
     steps of their batch; two pools have servers for prefill and for decode. Each server runs the
     largest batch that fits and keeps TPOT. With phi = batch / (dp * OSL) prompts a step, TPOT is by
     the bound max over resources of (decode step + phi * prompts), else the sum of both. Pipeline
-    stages are tried where memory or TTFT ends servers with fewer; by times they never pay.
+    stages are tried where memory or TTFT ends servers with fewer; they never shorten a token.
 
     Args:
         model: As in `explain_model`.
