@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import pytest
+from command_line import said
 
 import rooflines
 from rooflines.answers.kernel_cases import kernel_cases
@@ -244,3 +245,11 @@ def test_a_table_of_kernels_has_a_row_for_every_case():
     }
     assert len(keys) == len(expected)
     assert {*keys} == expected
+
+
+def test_chips_of_a_collective_may_be_an_option(capsys):
+    words = "explain", "b200", "all-to-all", "64MB"
+    alone = said(capsys, "explain", "64xb200", *words[2:])
+    assert said(capsys, *words, "--chips", "64") == alone
+    assert said(capsys, *words, "--shards", "64") == alone
+    assert "64 chips over nvlink and infiniband" in alone

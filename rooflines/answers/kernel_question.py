@@ -247,7 +247,7 @@ class KernelQuestion:
     def option_names(self) -> tuple[str, ...]:
         """Options of the command that this subject reads."""
         if self.collective:
-            return ("shards", "network")
+            return ("shards", "chips", "network")
         if self.kind is None:
             return ("memory",)
         return ("memory", "resource", "shards", *self.kind.choices)
@@ -388,8 +388,8 @@ def parse_kernel_words(
         for key in ("phase", "routing"):
             if (value := options.get(key)) is not None:
                 question.options[key] = value.lower()
-        if (shards := options.get("shards")) is not None:
-            question.shards.append(str(shards))
+        given = ("shards", "chips") if question.collective else ("shards",)
+        question.shards += [str(options[key]) for key in given if options.get(key) is not None]
         question.measured = options.get("measured") or question.measured
         with mistakes.at():
             reader.finish()

@@ -59,6 +59,8 @@ def split_headline(  # noqa: PLR0913, the parts of a table
     most = "at most " if basis is BOUND_BASIS else ""
     rates = ", ".join(_rates(best, basis, phase))
     memory = f"; {si(best['footprint_bytes'], 'B')} a chip" if best["footprint_bytes"] else ""
+    if best.get("peak_bytes") is not None and best["fits_by"] != "peak":
+        memory += f", {si(best['peak_bytes'], 'B')} or more at the peak, which fits does not count"
     return f"{verb}: {times}; {most}{rates}{memory}.{_widest(rows, basis)}"
 
 
