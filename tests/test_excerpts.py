@@ -78,7 +78,13 @@ def test_held_out_errors_are_those_of_the_calibrations():
 
 def test_chips_with_a_training_calibration_are_those_named():
     (sentence,) = re.findall(r"- Calibrations exist for (.*?);", text_of("limitations.md"))
-    chips = {key.split("/")[0].split("-")[0].upper() for key in shipped_calibrations().training}
+    ids = {key.split("/")[0] for key in shipped_calibrations().training}
+    chips = {
+        f"TPU {name.removeprefix('tpu-')}"
+        if name.startswith("tpu-")
+        else name.split("-")[0].upper()
+        for name in ids
+    }
     assert {*re.split(r", | and ", sentence)} == chips
 
 

@@ -124,7 +124,7 @@ def test_a_table_has_them_and_a_screen_says_them(capsys):
     assert asked == [row["critical"] for row in lower]
     words = ["train", "h100-sxm", SMALL, "B=64", "S=4096", "dp8", "--pays"]
     screen = " ".join(said(capsys, *words, "zero,recompute").split())
-    assert "from 1,234 tokens a sequence: all collectives with shard=weights hide" in screen
+    assert "from 1,245 tokens a sequence: all collectives with shard=weights hide" in screen
     assert "as at these sizes); from 2,583 by the bound" in screen
     assert "never sequences a micro-batch: recomputing all layers gains" in screen
     assert "--pays is 'offload', which is no lever" in refused(capsys, *words, "offload")

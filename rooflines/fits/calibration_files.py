@@ -312,11 +312,11 @@ class FittedTraining(Fitted):
         """True if a release of the stack, such as 26.08, is newer than those in the steps."""
         if release is None or self.release is None:
             return False
-        newest, asked = (
+        newest, typed = (
             tuple(int(part) for part in re.findall(r"\d+", text))
             for text in (self.release, release)
         )
-        return asked > newest
+        return typed > newest
 
 
 class Calibrations(Entry):

@@ -101,9 +101,7 @@ class ChipNumbers:
         """Segments, on which the times are polynomials."""
         step, group = self.step, self.group
         samples: tuple[int, ...] = (2, 3, 4)
-        if self.max_line < PAIR:
-            samples = (PAIR,)
-        elif group:
+        if group:
             samples = tuple(range(2, min(group, 4) + 1))
         elif step:
             samples = (2, step + 1, 2 * step + 1) if step > 1 else (2,)
@@ -135,7 +133,8 @@ def find_chip_numbers(links: tuple[Link, ...]) -> ChipNumbers:
     max_chips, is_published = max_domain(links)
     inner, max_chips = links[0], MAX_CHIPS if max_chips is None else max_chips
     if max_chips == 1:
-        return ChipNumbers(max_chips, is_published, max_chips, 0, 0)
+        group = inner.domain or 0 if len(links) > 1 else 0
+        return ChipNumbers(max_chips, is_published, max_chips, group, group)
     if len(links) > 1 and inner.domain is not None:
         return ChipNumbers(
             max_chips, is_published, min(inner.domain, max_chips), inner.domain, inner.domain

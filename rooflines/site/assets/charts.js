@@ -218,7 +218,8 @@ document.addEventListener("DOMContentLoaded", async () => {
   function frameCode() {
     const escape = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
     const [address, title] = [viewAddress(true), shown.view.title].map(escape);
-    return `<iframe src="${address}" title="${title}" width="900" height="760" loading="lazy"></iframe>`;
+    const size = 'width="900" height="760"';
+    return `<iframe src="${address}" title="${title}" ${size} loading="lazy"></iframe>`;
   }
   $("copy-embed").addEventListener("click", ({ target }) => {
     if (shown) copy(frameCode(), target);
