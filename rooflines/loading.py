@@ -38,11 +38,7 @@ from rooflines.fits.calibration_files import (
     read_calibrations,
     shipped_calibrations,
 )
-from rooflines.hardware.chip_catalogue import (
-    add_price,
-    chip_entries,
-    resolve_chips,
-)
+from rooflines.hardware.chip_catalogue import add_price, chip_entries, resolve_chips
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entry_forms import validate_entry
 from rooflines.hardware.plausibility import plausibility_warnings

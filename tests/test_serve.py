@@ -443,7 +443,8 @@ def test_parts_of_a_plan_in_python():
         (("--split", "tp1-pp13"), "no divisor of 13 is one", "leave the split out"),
         (("--ttft-p95", "1s"), "percentiles and waiting", "--ttft"),
         (("--max-cost=0.02",), "is no limit of a plan", "--goal cost"),
-        (("--price", "b200=3"), "'b200', which is no chip of the question", "h100-sxm=2.5"),
+        (("--price", "b200=3"), "--price has 'b200', which is no chip", "h100-sxm=2.5"),
+        (("--price", "b200=3", "--goal", "cost"), "--price has 'b200'", "h100-sxm=2.5"),
         (("--pp", "0"), "--pp is '0'", ""),
         (("--split", "tp32"), "takes 32 chips, but 16 are given", "--chips 32"),
         (("measured=3ms",), "which a plan does not take", "leave it out"),
@@ -496,6 +497,25 @@ def test_without_chips_the_fewest_that_keep_the_limits(capsys):
     assert "over: TTFT 400 ms is kept by the bound of a prompt alone, not by its estimate" in text
     assert "No deployment keeps TTFT 400 ms by the estimate of a prompt alone" in text
     assert "which no deployment keeps" in refused(capsys, *words, "--tpot", "1ms")
+
+
+@pytest.mark.parametrize("chips", ["h100-sxm,mi300x", "mi300x,h100-sxm"])
+def test_a_token_time_that_no_chip_keeps_names_the_quickest_of_all(capsys, chips):
+    words = "serve", "llama-3.1-70b", "--chips", "8", "isl=8k", "osl=1k", "bf16", "--tpot", "1ms"
+    by_chip = {chip: refused(capsys, *words, "--on", chip) for chip in chips.split(",")}
+    assert "keeps by the estimate: the quickest token takes" in by_chip["h100-sxm"]
+    assert "keeps by the serialized time: the quickest token takes" in by_chip["mi300x"]
+    message = refused(capsys, *words, "--on", chips)
+    (line,) = (line for line in message.splitlines() if "which no deployment keeps" in line)
+    assert line in by_chip["mi300x"], "its token is quicker"
+
+
+@pytest.mark.parametrize("chips", ["h100-sxm,mi300x", "mi300x,h100-sxm"])
+def test_waiting_is_of_estimated_chips_alone(capsys, chips):
+    words = "serve", "llama-3.1-70b", "--chips", "8", "isl=8k", "osl=1k", "bf16", "--tpot", "50ms"
+    lines = said(capsys, *words, "--on", chips).splitlines()
+    (waiting,) = (line for line in lines if line.startswith("Waiting: "))
+    assert "of vllm on h100-sxm:" in waiting
 
 
 def test_deployments_that_keep_ttft_by_the_estimate_come_first(capsys):

@@ -99,7 +99,7 @@ def planted(draw, model, layers, step=DECODE, tp=8):
     costs = ModelStep(load(model), sums, tp, chip_entries()[CHIP]).group_costs()
     times_of = {name: rates.seconds(cost) for name, cost in costs.items()}
     bounds = {name: seconds.lower for name, seconds in times_of.items() if seconds}
-    # Full layers run longer than those with windows, as anchors are told by their time.
+    # Full layers run longer than sliding-window layers: anchors are told apart by their time.
     factors = {name: draw.uniform(1.3, 3.0) for name in costs}
     factors |= {name: 1.2 for name in costs if name.startswith("attention-")}
     times, idle_ns, at_ns, events = dict[str, int](), 0, 100_000, []

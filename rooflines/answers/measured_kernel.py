@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rooflines.answers.faster_than_bound import CACHE, SPARSE_GAIN
 from rooflines.answers.measured_number import (
     BUS_RATE,
     MIN_BUSY,
@@ -35,12 +36,6 @@ if TYPE_CHECKING:
 
 IN_SWITCH = "t_in_switch_s"
 """Column with the time where the network adds up in its switch [s]."""
-
-CACHE = "l2"
-"""Hardware cache in front of the main memory."""
-
-SPARSE_GAIN = 2
-"""Peak with 2:4 sparsity over the dense peak [1]."""
 
 RESOURCE_NAMES = ("math", "vector", "memory", "network")
 """Resources whose times a row has."""
@@ -144,8 +139,9 @@ def _reasons(row: Mapping[str, Any], chip: Chip, time_s: float) -> Iterator[Fast
     beaten = [name for name in RESOURCE_NAMES if (row.get(f"t_{name}_s") or 0.0) > time_s]
     cache = chip.memory.get(CACHE)
     if cache is not None and cache.capacity_bytes and "memory" in beaten:
-        sizes = f"{si(row['memory_bytes'], 'B')} of traffic, {si(cache.capacity_bytes, 'B')} of l2"
-        if row["memory_bytes"] <= cache.capacity_bytes:
+        traffic, capacity = row["memory_bytes"], cache.capacity_bytes
+        sizes = f"{si(traffic, 'B')} of traffic, {si(capacity, 'B')} of {CACHE}"
+        if traffic <= capacity:
             yield FasterReason("cache", f"{sizes}: repeated runs read the cache, not {MAIN_MEMORY}")
         else:
             yield FasterReason("cache", f"not alone: {sizes}")

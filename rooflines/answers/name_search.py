@@ -436,12 +436,11 @@ def find_checkpoint(word: str) -> Checkpoint | None:
     base, suffix = released_model(match[1]), match[2].lower()
     if base is None:
         return None
-    near = Match(base)
     dtypes = SUFFIX_DTYPES[suffix.removeprefix("quantized.").partition("-")[0]]
     roles = {"cache": "fp8"} if suffix == "fp8-kv" else {}
     kv = ", KV cache in fp8" if roles else ""
-    note = f"{word} is taken as {near.name} in {dtypes}{kv}"
-    return Checkpoint(near.name, dtypes, roles, note)
+    note = f"{word} is taken as {base} in {dtypes}{kv}"
+    return Checkpoint(base, dtypes, roles, note)
 
 
 def find_dtypes(word: str) -> str | None:

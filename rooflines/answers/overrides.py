@@ -78,8 +78,7 @@ def with_overrides(
             for pair in question.chips
         ]
     if price is not None:
-        with at_path("--price"):
-            prices = typed_prices(price, chips, catalogues.chips)
+        prices = typed_prices(price, chips, catalogues.chips)
         for name, usd in prices.items():
             chips[name] = add_price(chips[name], usd, "typed with --price")
     return catalogues._replace(chips={**catalogues.chips, **chips})
@@ -100,7 +99,8 @@ def typed_prices(
     """
     listed = [*names]
     if not isinstance(price, str) or "=" not in price:
-        return dict.fromkeys(listed, quantity(price, "money"))
+        with at_path("--price"):
+            return dict.fromkeys(listed, quantity(price, "money"))
     prices: dict[str, float] = {}
     for part in price.split(","):
         word, _, value = part.partition("=")
@@ -112,8 +112,10 @@ def typed_prices(
         ]
         if not priced:
             problem = f"has {quote(word.strip())}, which is no chip of the question"
-            raise RooflinesError("", problem, f"write {listed[0]}=2.5" if listed else "name a chip")
-        prices |= dict.fromkeys(priced, quantity(value.strip(), "money"))
+            fix = f"write {listed[0]}=2.5" if listed else "name a chip"
+            raise RooflinesError("--price", problem, fix)
+        with at_path("--price"):
+            prices |= dict.fromkeys(priced, quantity(value.strip(), "money"))
     return prices
 
 

@@ -342,7 +342,8 @@ def serve(  # noqa: PLR0913, the parts of a question
         chips: Given chips of each kind, idle ones too; None: as many as `load` or `users` need,
             else the fewest of 1, 2, 4, ... that keep the limits [1].
         tpot_s: Limit on the mean token time, or several [s]; None: none.
-        ttft_s: Limit on a prompt's time on an idle server, held against its bound [s].
+        ttft_s: Limit on a prompt's time on an idle server [s]. No deployment is planned whose
+            bound exceeds it; those whose time on the basis keeps it come first.
         load: Requests a second: batches fall to what it needs [1/s]; None: as many as possible.
         users: Requests in flight: batches fall to what they need [1]; None: as many as fit.
         dtypes: As in `explain_model`.
@@ -515,7 +516,7 @@ def serve_cases(
             best = chosen[0][1]
         rows += _rows(chosen, request, limit, several=len(limits) > 1)
     if best is None:
-        raise _nothing(question, tables, searches, request, basis_of[question.chips[0]])
+        raise _nothing(tables, searches, request)
     bases = {row["basis"] for row in rows}
     basis = MIXED_BASIS if len(bases) > 1 else BASES[bases.pop()]
     head = _head(question, tables[0].sweep, request)
@@ -1142,9 +1143,8 @@ def _notes(
     if request.busy == 1 and busiest >= CROWDED:
         yield f"Prefill {percent(busiest)} busy leaves no room for bursts: --busy 0.8 does."
     yield "Prompt alone: a prompt on an idle server; waiting is not in it."
-    for table in tables:
-        is_estimated = basis in (ESTIMATE_BASIS, MIXED_BASIS) and table.estimated
-        yield from waiting_notes(table.sweep, ESTIMATE_BASIS if is_estimated else basis)
+    for table in (table for table in tables if table.estimated):
+        yield from waiting_notes(table.sweep, basis)
     hidden = len(rows) - len(shown_rows(rows))
     if hidden:
         yield f"{counted(hidden, 'more deployment')}: --csv and --json have all."
@@ -1296,15 +1296,10 @@ def _reasons(search: Search) -> Iterator[tuple[str, str, str]]:
 
 
 def _nothing(
-    question: Question,
-    tables: Sequence[ServerTable],
-    searches: Sequence[Search],
-    request: ServeRequest,
-    basis: Basis,
+    tables: Sequence[ServerTable], searches: Sequence[Search], request: ServeRequest
 ) -> RooflinesError:
     """Error where no deployment keeps the latencies: the nearest that there is."""
-    del question
-    quickest: tuple[float, str] | None = None
+    quickest: tuple[float, str, str] | None = None
     prompt: tuple[float, str] | None = None
     for search in searches:
         search.table.add_every_stage(search.chips)
@@ -1317,7 +1312,8 @@ def _nothing(
             prompt = alone if prompt is None else min(prompt, alone)
             if server.steps:  # with stages a token takes no less
                 has_pools = POOLS in request.kinds and server.chips + smallest <= search.chips
-                least = server.tpot(basis.key, server.split.dp, mixed=not has_pools), place
+                tpot_s = server.tpot(search.basis, server.split.dp, mixed=not has_pools)
+                least = tpot_s, place, BASES[search.basis].noun
                 quickest = least if quickest is None else min(quickest, least)
     for table in tables:
         if table.refused and not table.servers:
@@ -1337,7 +1333,7 @@ def _nothing(
         return RooflinesError("chips", problem, "add chips, or leave out --only pools")
     limit = max(request.tpot_s)
     problem = (
-        f"is {seconds(limit)}, which no deployment keeps by the {basis.noun}: the quickest token "
+        f"is {seconds(limit)}, which no deployment keeps by the {quickest[2]}: the quickest token "
         f"takes {seconds(quickest[0])}, {quickest[1]} at its smallest batch"
     )
     return RooflinesError("tpot", problem, "allow that, --draft, fewer bytes: fp8, or other chips")

@@ -64,7 +64,10 @@ OPTIONS = {
         "that keep the limits."
     ),
     "tpot": "TIME: Limit on the mean time of a token, such as 30ms; several with a comma.",
-    "ttft": "TIME: Limit on the time of a prompt on an idle server, held against its bound.",
+    "ttft": (
+        "TIME: Limit on the time of a prompt on an idle server; deployments whose estimate keeps "
+        "it come first, then those whose bound does."
+    ),
     "load": (
         "N: Requests a second, such as 50: how many chips they need; where --chips do more, "
         "batches fall to what the load needs."

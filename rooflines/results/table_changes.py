@@ -100,7 +100,7 @@ class ChangeGroup(NamedTuple):
     Attributes:
         sweep: Sweep in the first table.
         quantity: Compared column.
-        keys: ChangeGroup keys that vary in the table, with their values.
+        keys: Group keys that vary in the table, with their values.
         rows: Rows in both tables with a number on either side [1].
         changed: Rows that differ [1].
         least: Smallest ratio, second / first, in changed rows [1]; None: one number is missing.
@@ -332,7 +332,7 @@ def _leading_groups(
 
 
 def _group_keys(pairs: pl.DataFrame, joined: Sequence[str]) -> list[str]:
-    """ChangeGroup keys that vary, without those that the others imply."""
+    """Group keys that vary, without those that the others imply."""
     varying = [name for name in GROUP_KEYS if name in joined and pairs[name].n_unique() > 1]
     return _without_implied(pairs, varying, [name for name in IMPLIED_KEYS if name in varying])
 

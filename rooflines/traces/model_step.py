@@ -36,7 +36,7 @@ BY_HEAD = "head"
 """Norms of queries and keys head by head, with one weight for all."""
 
 QUERIES, KEYS = "queries", "keys"
-"""What a norm between projection and attention is over; with MLA the latents of both."""
+"""Tensors under a norm between projection and attention; with MLA their latents."""
 
 
 class StepSums(NamedTuple):

@@ -144,10 +144,10 @@ def alone(**parts):
 
 
 def layers_on(entry, stage):
-    """Every kind of layer that a stage has for sure, as a stage.
+    """Kinds of layers that a stage has in every order of its layers, each as a stage.
 
-    However mixers and what follows them are dealt, so many layers have both: those that the layers
-    of a mixer and of what follows are more than all.
+    A mixer (attention or state) and an MLP (dense or MoE) meet in at least as many layers as their
+    counts together exceed the layers of the stage.
     """
     indexed = Fraction(stage.indexer) / stage.attention if stage.attention else 0
     plain: Parts = {"attention": 1, "indexer": indexed}
